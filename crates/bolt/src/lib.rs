@@ -1,0 +1,1 @@
+//! The bbolt file format: pages, buckets, transactions.

@@ -1,0 +1,1 @@
+//! A Rust client for the etcd v3 API.

@@ -1,0 +1,1 @@
+//! Feature gates with versions, stages and life-cycle checks.

@@ -1,0 +1,1 @@
+//! Leases: grant, revoke, renew, expiry, checkpoints.

@@ -1,0 +1,3 @@
+//! lockgate
+
+fn main() {}

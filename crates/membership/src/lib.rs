@@ -1,0 +1,1 @@
+//! Members, cluster version and ids: pure state and decisions.

@@ -1,0 +1,1 @@
+//! Revisions, key index, ranges, transactions, watches, compaction, hashes.

@@ -1,0 +1,1 @@
+//! Drives raft: persist, send, apply in order.

@@ -1,0 +1,1 @@
+//! gRPC services, JSON gateway, health, metrics, flags and config file.

@@ -1,0 +1,1 @@
+//! etcd's write-ahead log: segments, records, repair.
