@@ -14,6 +14,7 @@ pub mod check;
 mod compaction;
 mod error;
 mod hash;
+mod hints;
 mod index;
 mod key_index;
 mod key_range;

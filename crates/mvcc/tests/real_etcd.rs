@@ -15,8 +15,10 @@ use std::{
 use prost::Message;
 use proto::etcdserverpb::{
     CompactionRequest, DeleteRangeRequest, HashKvRequest, LeaseGrantRequest, PutRequest, RangeRequest, TxnRequest,
-    TxnResponse, kv_client::KvClient, lease_client::LeaseClient, maintenance_client::MaintenanceClient,
+    TxnResponse, WatchCreateRequest, WatchRequest, kv_client::KvClient, lease_client::LeaseClient,
+    maintenance_client::MaintenanceClient, watch_client::WatchClient, watch_request::RequestUnion,
 };
+use proto::mvccpb::Event;
 use support::{
     random::{Generator, LEASES, Op},
     store::TestStore,
@@ -64,9 +66,31 @@ fn live_answers() {
         assert_eq!(got, want, "SEED={seed}, request {n}: {op:?}\n{}", difference(&op, &got, &want));
         writeln!(recorded, "{} => {want}", print(&op)).expect("writes to a string");
     }
+    let create = WatchCreateRequest {
+        key: "\0".into(),
+        range_end: "\0".into(),
+        start_revision: store.store.compact_revision().max(0) + 1,
+        prev_kv: true,
+        ..Default::default()
+    };
+    let want = etcd.events(create.clone(), store.store.revision());
+    let got = our_events(&store, &create);
+    assert!(!got.is_empty());
+    assert_eq!(got, want, "SEED={seed}: events");
     if update {
         fs::write(golden(), recorded).expect("writes the recorded run");
     }
+}
+
+fn our_events(store: &TestStore, create: &WatchCreateRequest) -> Vec<Event> {
+    let stream = store.store.watch_stream(|| {});
+    stream.watch(create.into()).expect("watches");
+    let mut events = Vec::new();
+    while let Some(item) = stream.next() {
+        assert_eq!(item.compact_revision, 0);
+        events.extend(item.events.iter().map(|e| Event::decode(&e[..]).expect("an event")));
+    }
+    events
 }
 
 fn difference(op: &Op, got: &str, want: &str) -> String {
@@ -191,6 +215,29 @@ impl RealEtcd {
                 Op::Compact(r) => plain!(kv.compact(r).await).map(|m| m.encode_to_vec()),
                 Op::Hash(r) => plain!(maintenance.hash_kv(r).await).map(|m| m.encode_to_vec()),
             }
+        })
+    }
+}
+
+impl RealEtcd {
+    /// What a watch tells up to a revision.
+    fn events(&self, create: WatchCreateRequest, until: i64) -> Vec<Event> {
+        self.runtime.block_on(async {
+            let request = WatchRequest { request_union: Some(RequestUnion::CreateRequest(create)) };
+            // Left open: etcd ends a watch when its client has nothing more to ask.
+            let (send, receive) = tokio::sync::mpsc::channel(1);
+            send.send(request).await.expect("room for one");
+            let requests = tokio_stream::wrappers::ReceiverStream::new(receive);
+            let mut client = WatchClient::new(self.channel.clone());
+            let mut responses = client.watch(requests).await.expect("watches").into_inner();
+            let mut events: Vec<Event> = Vec::new();
+            while events.last().and_then(|e| e.kv.as_ref()).is_none_or(|kv| kv.mod_revision < until) {
+                let next = tokio::time::timeout(Duration::from_secs(10), responses.message()).await;
+                let response = next.expect("etcd tells more").expect("no error").expect("no end");
+                assert_eq!(response.compact_revision, 0);
+                events.extend(response.events);
+            }
+            events
         })
     }
 }
