@@ -7,9 +7,10 @@
 use std::ops::ControlFlow;
 
 use crate::{
-    End, KeyRange, Revision,
+    KeyRange, Revision,
     hints::Hints,
     key_index::{Found, KeyIndex},
+    leaf::{LEAF_MAX, Leaf},
 };
 
 #[derive(Debug)]
@@ -198,8 +199,8 @@ impl Index {
 
     /// The leaf that has a key, or would have it.
     fn place(&self, key: &[u8]) -> Place {
-        let not_after = |bound: &Box<[u8]>| **bound <= *key;
-        let branch = self.branches.partition_point(|b| b.bounds.first().is_some_and(not_after)).saturating_sub(1);
+        let begins_at_or_before = |b: &Branch| b.bounds.first().is_some_and(|bound| **bound <= *key);
+        let branch = self.branches.partition_point(begins_at_or_before).saturating_sub(1);
         let Branch { bounds, hints, .. } = &self.branches[branch];
         let leaf = match hints.find(key, |i| &bounds[i]) {
             Ok(leaf) => leaf,
@@ -235,7 +236,6 @@ impl Index {
 }
 
 const BRANCH_MAX: usize = 256;
-const LEAF_MAX: usize = 64;
 
 impl Branch {
     /// Halves a full branch; as with leaves, one that grew at its end stays full.
@@ -256,122 +256,6 @@ impl Branch {
 
     fn rebuild_hints(&mut self) {
         self.hints.rebuild(self.bounds.len(), |i| &self.bounds[i]);
-    }
-}
-
-#[derive(Debug, Default)]
-struct Leaf {
-    bytes: Vec<u8>,
-    /// In the order of their keys.
-    entries: Vec<Entry>,
-    hints: Hints,
-    /// How many of `bytes` belong to no entry any more.
-    unused: usize,
-}
-
-#[derive(Debug)]
-struct Entry {
-    at: u32,
-    len: u32,
-    revisions: KeyIndex,
-}
-
-impl Leaf {
-    fn key(&self, entry: &Entry) -> &[u8] {
-        entry.key(&self.bytes)
-    }
-
-    fn find(&self, key: &[u8]) -> Result<usize, usize> {
-        self.hints.find(key, |i| self.key(&self.entries[i]))
-    }
-
-    /// Where the first key is that is not before the given one.
-    fn position(&self, key: &[u8]) -> usize {
-        self.find(key).unwrap_or_else(|i| i)
-    }
-
-    fn end_position(&self, end: &End<'_>) -> usize {
-        self.entries.partition_point(|e| end.is_after(self.key(e)))
-    }
-
-    fn insert(&mut self, i: usize, key: &[u8], revisions: KeyIndex) {
-        // Grown by steps of an eighth of a leaf: doubling would leave a third of all memory unused.
-        if self.entries.len() == self.entries.capacity() {
-            self.entries.reserve_exact(LEAF_MAX / 8);
-        }
-        if self.bytes.capacity() - self.bytes.len() < key.len() {
-            self.bytes.reserve_exact(key.len() * (LEAF_MAX / 8));
-        }
-        let entry = Entry { at: self.bytes.len() as u32, len: key.len() as u32, revisions };
-        self.bytes.extend_from_slice(key);
-        self.entries.insert(i, entry);
-        let (bytes, entries) = (&self.bytes, &self.entries);
-        self.hints.insert(i, key, LEAF_MAX / 8, |i| entries[i].key(bytes));
-    }
-
-    /// Halves a full leaf. After an insert at its end it stays full, so that keys put in order fill their leaves.
-    fn split(&mut self, inserted: usize) -> (Box<[u8]>, Leaf) {
-        let middle = if inserted + 1 == self.entries.len() { inserted } else { self.entries.len() / 2 };
-        let mut right = Leaf::default();
-        let moved = self.entries.split_off(middle);
-        let bytes = moved.iter().map(|e| e.len as usize).sum();
-        right.bytes.reserve_exact(bytes);
-        right.entries.reserve_exact(moved.len());
-        for mut entry in moved {
-            let at = right.bytes.len() as u32;
-            right.bytes.extend_from_slice(self.key(&entry));
-            entry.at = at;
-            right.entries.push(entry);
-        }
-        right.rebuild_hints();
-        self.unused += bytes;
-        self.pack();
-        let bound = right.entries.first().map(|e| right.key(e).into()).unwrap_or_default();
-        (bound, right)
-    }
-
-    fn compact(&mut self, at: i64, keep: &mut Vec<Revision>, stats: &mut IndexStats) {
-        let mut unused = 0;
-        self.entries.retain_mut(|entry| {
-            let before = entry.revisions.len();
-            let gone = entry.revisions.compact(at, keep);
-            let after = if gone { 0 } else { entry.revisions.len() };
-            stats.revisions -= before - after;
-            stats.keys -= usize::from(gone);
-            unused += if gone { entry.len as usize } else { 0 };
-            !gone
-        });
-        self.unused += unused;
-        if self.unused > self.bytes.len() / 2 {
-            self.pack();
-        } else if unused > 0 {
-            self.rebuild_hints();
-        }
-    }
-
-    /// Rewrites the buffer without the bytes that no entry uses, and without room to grow.
-    fn pack(&mut self) {
-        let mut bytes = Vec::with_capacity(self.bytes.len() - self.unused);
-        for entry in &mut self.entries {
-            let key = entry.key(&self.bytes);
-            entry.at = bytes.len() as u32;
-            bytes.extend_from_slice(key);
-        }
-        self.bytes = bytes;
-        self.entries.shrink_to_fit();
-        self.unused = 0;
-        self.rebuild_hints();
-    }
-
-    fn rebuild_hints(&mut self) {
-        let (bytes, entries) = (&self.bytes, &self.entries);
-        self.hints.rebuild(entries.len(), |i| entries[i].key(bytes));
-    }
-}
-
-impl Entry {
-    fn key<'a>(&self, bytes: &'a [u8]) -> &'a [u8] {
-        &bytes[self.at as usize..self.at as usize + self.len as usize]
     }
 }
 
@@ -413,13 +297,12 @@ mod tests {
 
     /// All that is allocated, but for the allocator's own share.
     fn bytes(index: &Index) -> usize {
-        let of_leaf = |l: &Leaf| l.bytes.capacity() + l.entries.capacity() * size_of::<Entry>() + l.hints.bytes();
         let of_branch = |b: &Branch| {
             let bounds = b.bounds.capacity() * size_of::<Box<[u8]>>() + b.bounds.iter().map(|k| k.len()).sum::<usize>();
             bounds
                 + b.hints.bytes()
                 + b.leaves.capacity() * size_of::<Leaf>()
-                + b.leaves.iter().map(of_leaf).sum::<usize>()
+                + b.leaves.iter().map(Leaf::bytes).sum::<usize>()
         };
         index.branches.iter().map(of_branch).sum()
     }

@@ -18,6 +18,7 @@ mod hints;
 mod index;
 mod key_index;
 mod key_range;
+mod leaf;
 mod range;
 mod raw_kv;
 mod restore;
