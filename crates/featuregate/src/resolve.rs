@@ -245,7 +245,7 @@ impl fmt::Display for Notice {
             }
             Notice::Locked { name, value, default, version } => write!(
                 f,
-                "Feature gate {name}={value} has no effect: the feature is locked to {default} from cluster version \
+                "Feature gate {name}={value} has no effect: the feature is locked to {default} at cluster version \
                  {version}. Remove it from {}.",
                 Level::Cluster.flag()
             ),

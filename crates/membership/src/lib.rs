@@ -1,1 +1,3 @@
 //! Members, cluster version and ids: pure state and decisions.
+
+pub mod features;
