@@ -4,6 +4,7 @@
 //! caller writes to the file what a change returns.
 
 mod cluster;
+pub mod features;
 mod id;
 mod member;
 
