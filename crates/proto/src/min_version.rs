@@ -163,7 +163,10 @@ impl Walk {
                 self.newest = self.newest.max(field.version);
                 return self.message(message, bytes, &path, depth + 1);
             }
-            (Kind::Enum(index), Value::Varint(number)) => return Ok(self.enumeration(field, index, number, &path)),
+            (Kind::Enum(index), Value::Varint(number)) => {
+                self.enumeration(field, index, number, &path);
+                return Ok(());
+            }
             (Kind::String, Value::Bytes(bytes)) => {
                 std::str::from_utf8(bytes).map_err(|_| path.malformed(WireError::NotUtf8))?;
                 !bytes.is_empty()

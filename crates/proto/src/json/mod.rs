@@ -24,6 +24,8 @@ pub enum Error {
     Syntax(String),
     #[error("unexpected EOF")]
     UnexpectedEof,
+    #[error("proto: unexpected EOF")]
+    UnexpectedEofInString,
     #[error("unexpected end of JSON input")]
     UnexpectedEndOfInput,
     #[error("proto: (line {line}:{column}): {what}")]

@@ -123,28 +123,31 @@ impl<'a> Tokens<'a> {
         if !body.contains('\\') {
             return Ok(Cow::Borrowed(body));
         }
-        unescape(body)
-            .map(Cow::Owned)
-            .map_err(|code| self.token_error(start, format!("invalid escape code {} in string", go_quoted(&code))))
+        // Go looks at the six bytes behind a lone half of a character, even where the string has ended.
+        unescape(body).map(Cow::Owned).map_err(|at| match self.input.get(start + 1 + at..start + 7 + at) {
+            Some(code) => self.token_error(start, format!("invalid escape code {} in string", go_quoted(code))),
+            None => Error::UnexpectedEofInString,
+        })
     }
 }
 
-/// The text with its escapes replaced, or the escape that names half a character.
-fn unescape(body: &str) -> Result<String, String> {
+/// The text with its escapes replaced, or where the second half of a character should stand.
+fn unescape(body: &str) -> Result<String, usize> {
     let mut out = String::with_capacity(body.len());
     let mut rest = body;
     while let Some(escape) = rest.find('\\') {
         out.push_str(&rest[..escape]);
         let code = &rest[escape..];
+        let at = body.len() - code.len();
         let (character, length) = match code.as_bytes().get(1) {
             Some(b'b') => ('\u{8}', 2),
             Some(b'f') => ('\u{c}', 2),
             Some(b'n') => ('\n', 2),
             Some(b'r') => ('\r', 2),
             Some(b't') => ('\t', 2),
-            Some(b'u') => unicode_escape(code)?,
+            Some(b'u') => unicode_escape(code).ok_or(at + 6)?,
             Some(&other) => (char::from(other), 2),
-            None => return Err(code.to_owned()),
+            None => return Err(at),
         };
         out.push(character);
         rest = code.get(length..).unwrap_or_default();
@@ -153,25 +156,19 @@ fn unescape(body: &str) -> Result<String, String> {
     Ok(out)
 }
 
-/// The character of `\uXXXX`, or of two such escapes that form a surrogate pair.
-fn unicode_escape(code: &str) -> Result<(char, usize), String> {
-    let unit = |from: usize| {
-        let text = code.get(from..from + 6).filter(|t| t.starts_with("\\u"))?;
-        u16::from_str_radix(&text[2..], 16).ok()
-    };
-    let first = unit(0).ok_or_else(|| code.chars().take(6).collect::<String>())?;
+/// The character of `\uXXXX`, or of two such escapes that form a surrogate pair, and its length in the input.
+fn unicode_escape(code: &str) -> Option<(char, usize)> {
+    let unit = |from: usize| u16::from_str_radix(code.get(from..from + 6)?.strip_prefix("\\u")?, 16).ok();
+    let first = unit(0)?;
     if let Some(character) = char::from_u32(u32::from(first)) {
-        return Ok((character, 6));
+        return Some((character, 6));
     }
-    let second: String = code.chars().skip(6).take(6).collect();
-    match unit(6).and_then(|low| char::decode_utf16([first, low]).next()?.ok()) {
-        Some(character) => Ok((character, 12)),
-        None => Err(second),
-    }
+    let pair = char::decode_utf16([first, unit(6)?]).next()?.ok()?;
+    Some((pair, 12))
 }
 
-fn go_quoted(text: &str) -> String {
-    format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
+fn go_quoted(code: &[u8]) -> String {
+    format!("\"{}\"", String::from_utf8_lossy(code).replace('\\', "\\\\").replace('"', "\\\""))
 }
 
 /// Length of the number that `input` starts with, 0 if it starts with none.
