@@ -1,5 +1,6 @@
 //! The one place where errors become gRPC codes and etcd's exact texts. Clients match on both.
 
+use mvcc::check::RequestError;
 use node::{ApplyError, ProposeError, ReadError};
 use tonic::{Code, Status};
 
@@ -43,6 +44,8 @@ statuses! {
     downgrade_in_process: FailedPrecondition "etcdserver: cluster has a downgrade job in progress",
     no_inflight_downgrade: FailedPrecondition "etcdserver: no inflight downgrade job",
     cluster_version_unavailable: FailedPrecondition "etcdserver: cluster version not found during downgrade",
+    stream_order: Unimplemented "RangeStream does not support custom sort orders",
+    stream_filter: Unimplemented "RangeStream does not support revision filters",
     member_not_found: NotFound "etcdserver: member not found",
     member_bad_urls: InvalidArgument "etcdserver: given member URLs are invalid",
 }
@@ -67,17 +70,25 @@ pub fn from_mvcc(error: &mvcc::Error) -> Status {
     }
 }
 
-pub fn from_check(error: &mvcc::check::Error) -> Status {
-    use mvcc::check::Error;
+pub fn from_check(error: &RequestError) -> Status {
     match error {
-        Error::EmptyKey => empty_key(),
-        Error::ValueProvided => value_provided(),
-        Error::LeaseProvided => lease_provided(),
-        Error::TooManyOps { .. } => too_many_ops(),
-        Error::DuplicateKey { .. } => duplicate_key(),
-        Error::InvalidSortOption => invalid_sort_option(),
-        Error::KeyNotFound => key_not_found(),
+        RequestError::EmptyKey => empty_key(),
+        RequestError::EmptyOperation => key_not_found(),
+        RequestError::ValueProvided => value_provided(),
+        RequestError::LeaseProvided => lease_provided(),
+        RequestError::TooManyOperations => too_many_ops(),
+        RequestError::DuplicateKey => duplicate_key(),
+        RequestError::InvalidSortOption => invalid_sort_option(),
+        RequestError::StreamOrder => stream_order(),
+        RequestError::StreamFilter => stream_filter(),
     }
+}
+
+/// The answer to a call that no service has.
+pub fn unimplemented(path: &str) -> http::Response<tonic::body::Body> {
+    let mut parts = path.trim_start_matches('/').splitn(2, '/');
+    let (service, method) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
+    Status::unimplemented(format!("unknown method {method} for service {service}")).into_http()
 }
 
 pub fn from_lease(error: lease::Error) -> Status {
