@@ -124,6 +124,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// Moves on by one. Before any other move, and after the end, there is nothing to move on from.
+    #[expect(clippy::should_implement_trait, reason = "a cursor also goes back and fails; `Range` is the iterator")]
     pub fn next(&mut self) -> Result<Option<Pair<'a>>, Error> {
         match self.stack.last_mut() {
             Some((_, i)) => *i += 1,

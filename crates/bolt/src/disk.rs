@@ -132,7 +132,7 @@ impl Map {
     /// Keeps the first `len` bytes in memory.
     pub(crate) fn lock_memory(&self, len: usize) -> io::Result<()> {
         // SAFETY: locking pages changes no contents; the range is inside the map.
-        Ok(unsafe { rustix::mm::mlock(self.ptr.as_ptr().cast(), len.min(self.reserve))? })
+        unsafe { rustix::mm::mlock(self.ptr.as_ptr().cast(), len.min(self.reserve)) }.map_err(Into::into)
     }
 }
 
