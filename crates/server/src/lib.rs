@@ -1,3 +1,4 @@
 //! gRPC services, JSON gateway, health, metrics, flags and config file.
 
 pub mod config;
+pub mod metrics;
