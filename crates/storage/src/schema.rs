@@ -1,5 +1,11 @@
 //! The schema table: the only code that names buckets and keys.
 
+pub mod meta;
+mod revision;
+
+pub use meta::DecodeError;
+pub use revision::RevisionKey;
+
 /// A bucket of the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(usize)]
