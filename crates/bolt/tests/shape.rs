@@ -346,3 +346,28 @@ fn a_writer_waits_for_the_one_before() {
     assert_eq!(contents(&db.begin_read())[&b"n"[..]][&key(0)], 200u64.to_le_bytes());
     assert_eq!(db.stats().open_readers, 0);
 }
+
+#[test]
+fn transactions_may_move_between_threads() {
+    fn send<T: Send + 'static>() {}
+    fn sync<T: Sync + 'static>() {}
+    send::<Db>();
+    sync::<Db>();
+    send::<bolt::ReadTx>();
+    sync::<bolt::ReadTx>();
+    send::<bolt::WriteTx>();
+    send::<bolt::Copy>();
+    send::<bolt::Bucket<'static>>();
+    send::<bolt::Cursor<'static>>();
+}
+
+#[test]
+fn nothing_is_created_unasked() {
+    let dir = tempfile::tempdir().expect("dir");
+    let (path, existing) = (dir.path().join("db"), Options { create: false, ..options() });
+    assert!(matches!(Db::open(&path, existing.clone()), Err(OpenError::Io { .. })));
+    assert!(!path.exists());
+    fs::write(&path, b"").expect("write");
+    assert!(matches!(Db::open(&path, existing), Err(OpenError::NotBolt { .. })));
+    assert_eq!(fs::metadata(&path).expect("stat").len(), 0);
+}
