@@ -133,7 +133,8 @@ impl Db {
         let fail = |op| move |source| OpenError::Io { path: path.into(), op, source };
         let file_len = disk.len().map_err(fail("get the length of"))?;
         let page_size = options.page_size.unwrap_or_else(rustix::param::page_size);
-        if !options.read_only && is_unwritten(&*disk, file_len, page_size).map_err(fail("read"))? {
+        let may_create = options.create && !options.read_only;
+        if may_create && is_unwritten(&*disk, file_len, page_size).map_err(fail("read"))? {
             initialise(&*disk, page_size, options.no_sync, path)?;
         }
         let file_len = disk.len().map_err(fail("get the length of"))?;
@@ -369,7 +370,7 @@ fn current_meta(disk: &dyn Disk, len: u64, path: &Path) -> Result<Meta, OpenErro
 /// Finds the free pages of the current state.
 fn first_writer(map: &Map, meta: &Meta, file_len: u64, path: &Path) -> Result<Writer, OpenError> {
     let len = meta.bytes() as usize;
-    map.advise_will_need(len);
+    map.will_need(len);
     // SAFETY: the file has been found to be at least this long, and there is no writer yet.
     let pages = Pages { data: unsafe { map.bytes(len) }, page_size: meta.page_size as usize };
     let used = scan::used_pages(pages, meta.root);

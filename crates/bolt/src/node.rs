@@ -14,7 +14,9 @@ pub(crate) struct Arena {
     chunks: Vec<Vec<u8>>,
 }
 
-const CHUNK: usize = 256 << 10;
+/// Chunks double from the first size to the last, so that a small transaction stays small.
+const CHUNK_MIN: usize = 4 << 10;
+const CHUNK_MAX: usize = 256 << 10;
 const IN_ARENA: u64 = 1 << 63;
 
 /// Where some bytes are: in the file's map, or (top bit set) in chunk and offset of the arena.
@@ -38,7 +40,8 @@ impl Arena {
     pub fn store(&mut self, parts: [&[u8]; 2]) -> Place {
         let len = parts[0].len() + parts[1].len();
         if self.chunks.last().is_none_or(|chunk| chunk.capacity() - chunk.len() < len) {
-            self.chunks.push(Vec::with_capacity(len.max(CHUNK)));
+            let size = (CHUNK_MIN << self.chunks.len().min(16)).min(CHUNK_MAX);
+            self.chunks.push(Vec::with_capacity(len.max(size)));
         }
         let number = self.chunks.len() as u64 - 1;
         let chunk = &mut self.chunks[number as usize];
