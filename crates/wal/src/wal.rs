@@ -9,6 +9,7 @@ use std::{
 use proto::{raftpb, walpb};
 
 use crate::{
+    check,
     disk::Disk,
     encoder::Encoder,
     error::Error,
@@ -194,7 +195,7 @@ impl Wal {
         if self.poisoned { Err(Error::Poisoned { path: self.tail.path.clone() }) } else { Ok(()) }
     }
 
-    /// A log with a hole could not be opened again, so the hole is refused before anything is written.
+    /// A log that could not be opened again is not written in the first place.
     fn check_entries(&self, entries: &[raftpb::Entry]) -> Result<(), Error> {
         let mut last = self.last_index;
         for entry in entries {
@@ -206,12 +207,15 @@ impl Wal {
             if index - 1 > last {
                 return refuse("entries between them are missing");
             }
+            if !check::is_known_type(entry) {
+                return refuse("its type is unknown, or it is a conf change without data");
+            }
             last = index;
         }
         Ok(())
     }
 
-    /// What a reader would take for damage is not written in the first place.
+    /// The same for states.
     fn check_state(&self, state: Option<&raftpb::HardState>) -> Result<(), Error> {
         let (term_before, commit_before) = (self.state.term(), self.state.commit());
         match state.map(|state| (state.term(), state.commit())) {
