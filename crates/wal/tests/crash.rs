@@ -78,11 +78,22 @@ fn open(disk: &MemDisk) -> (Wal, Model) {
     (wal, Model { entries: all.entries, state: all.hard_state })
 }
 
-/// Runs the actions; the model as of the last sync, and with all that was handed over since.
-fn run(disk: &MemDisk, actions: &[Action]) -> Result<(Model, Model), (Model, Model, Error)> {
-    let mut wal = Wal::create_on(Arc::new(disk.clone()), dir(), b"\x08\x07\x10\x09", OPTIONS)
-        .map_err(|e| (Model::default(), Model::default(), e))?;
+/// How far a run of actions came.
+#[derive(Debug)]
+struct Run {
+    /// As of the last sync.
+    synced: Model,
+    /// With all that was handed over since.
+    handed: Model,
+    failed: Option<Error>,
+}
+
+fn run(disk: &MemDisk, actions: &[Action]) -> Run {
     let (mut synced, mut model) = (Model::default(), Model::default());
+    let mut wal = match Wal::create_on(Arc::new(disk.clone()), dir(), b"\x08\x07\x10\x09", OPTIONS) {
+        Ok(wal) => wal,
+        Err(error) => return Run { synced, handed: model, failed: Some(error) },
+    };
     for action in actions {
         let before = model.clone();
         let (state, entries) = model.next(action);
@@ -101,10 +112,10 @@ fn run(disk: &MemDisk, actions: &[Action]) -> Result<(Model, Model), (Model, Mod
         match saved {
             Ok(saved) if saved.sync.is_some() => synced = model.clone(),
             Ok(_) => {}
-            Err(error) => return Err((synced, model, error)),
+            Err(error) => return Run { synced, handed: model, failed: Some(error) },
         }
     }
-    Ok((synced, model))
+    Run { synced, handed: model, failed: None }
 }
 
 /// The log must hold the synced entries, except where the unsynced save replaced them, and nothing that was never saved.
@@ -127,7 +138,8 @@ proptest! {
     #[test]
     fn a_closed_log_reads_back(actions in prop::collection::vec(action(), 0..40)) {
         let disk = MemDisk::new();
-        let (synced, model) = run(&disk, &actions).map_err(|(_, _, e)| e).unwrap();
+        let Run { synced, handed: model, failed } = run(&disk, &actions);
+        prop_assert!(failed.is_none(), "{failed:?}");
         let (mut wal, _) = open(&disk);
         wal.sync().unwrap();
         drop(wal);
@@ -146,7 +158,8 @@ proptest! {
         keep in prop::collection::vec(any::<bool>(), 64),
     ) {
         let disk = MemDisk::new();
-        let (synced, mut handed) = run(&disk, &actions).map_err(|(_, _, e)| e).unwrap();
+        let Run { synced, mut handed, failed } = run(&disk, &actions);
+        prop_assert!(failed.is_none(), "{failed:?}");
         // One more batch, of which the disk fails some step: write, sync, truncate, ...
         let (mut wal, found) = open(&disk);
         check(&found, &synced, &handed);
@@ -194,15 +207,15 @@ fn a_failure_at_any_step_loses_nothing_acknowledged() {
     let save = |sizes: &[u16]| Action::Save { back: 0, bump: 0, sizes: sizes.to_vec(), byte: 3 };
     let actions: Vec<_> = (0..12).flat_map(|i| [save(&[100 * i, 40]), Action::Commit]).collect();
     let disk = MemDisk::new();
-    run(&disk, &actions).map_err(|(_, _, e)| e).unwrap();
+    assert!(run(&disk, &actions).failed.is_none());
     let steps = disk.operations();
     assert!(disk.paths().len() >= 3 && steps > 30, "the run must cut");
     for step in 0..steps {
         for lose in [false, true] {
             let disk = MemDisk::new();
             disk.fail_after(step, usize::MAX);
-            let (synced, handed, error) = run(&disk, &actions).unwrap_err();
-            assert!(matches!(error, Error::Io { .. }), "step {step}: {error}");
+            let Run { synced, handed, failed } = run(&disk, &actions);
+            assert!(matches!(failed, Some(Error::Io { .. })), "step {step}: {failed:?}");
             let after = disk.after_crash(|| !lose);
             match Wal::open_on(Arc::new(after), dir(), &origin(), OPTIONS) {
                 Ok((_, all)) => check(&Model { entries: all.entries, state: all.hard_state }, &synced, &handed),

@@ -8,6 +8,7 @@ use std::{
     sync::Arc,
 };
 
+use proptest::prelude::*;
 use proto::raftpb::Entry;
 use support::{entry, memdisk::MemDisk, origin, snapshot, state};
 use wal::{Error, Options, Wal};
@@ -197,4 +198,32 @@ fn committed_entries_that_are_gone_are_missed() {
     drop(wal);
     let error = Wal::open_on(Arc::new(disk), dir(), &origin(), OPTIONS).unwrap_err();
     assert!(matches!(error, Error::CommitBeyondLog { commit: 5, last: 1, .. }), "{error}");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// Bytes that nobody wrote: an answer or an error, no panic and no endless allocation.
+    #[test]
+    fn any_bytes_are_answered(bytes in prop::collection::vec(any::<u8>(), 0..600)) {
+        let disk = MemDisk::new();
+        disk.put(&dir().join("0000000000000000-0000000000000000.wal"), bytes);
+        prop_assert!(Wal::read_on(&disk, dir(), &origin()).is_err());
+    }
+
+    /// Runs of a real log overwritten: whatever is read is a prefix of what was saved.
+    #[test]
+    fn overwritten_runs_never_yield_other_entries(
+        at in 0..4000usize,
+        run in prop::collection::vec(prop_oneof![Just(0u8), any::<u8>()], 1..1200),
+    ) {
+        let (disk, entries, path) = log();
+        let mut bytes = disk.bytes(&path);
+        let at = at.min(bytes.len() - 1);
+        let end = (at + run.len()).min(bytes.len());
+        bytes[at..end].copy_from_slice(&run[..end - at]);
+        if let Ok(all) = Wal::read_on(&with(&disk, &path, bytes), dir(), &origin()) {
+            prop_assert!(entries.starts_with(&all.entries));
+        }
+    }
 }

@@ -19,7 +19,8 @@ pub fn find(version: &str) -> Option<PathBuf> {
     let missing = format!("etcd {version} is not at {}; `LOCKGATE_PEERS` may name another place", dir.display());
     assert!(env::var_os("LOCKGATE_REQUIRE_PEERS").is_none_or(|v| v != "1"), "{missing}");
     // Not `eprintln!`, whose output a passing test swallows.
-    writeln!(std::io::stderr(), "\nSKIPPED: {missing}").unwrap();
+    let mut stderr = std::io::stderr();
+    writeln!(stderr, "\nSKIPPED: {missing}").unwrap();
     None
 }
 
@@ -42,6 +43,23 @@ pub struct Etcd {
 
 impl Etcd {
     pub fn start(programs: &Path, data: &Path, extra: &[&str]) -> Self {
+        let mut etcd = Self::spawn(programs, data, extra);
+        etcd.wait_ready(data);
+        etcd
+    }
+
+    /// What an etcd logs that ends by itself.
+    pub fn start_refused(programs: &Path, data: &Path) -> String {
+        let mut etcd = Self::spawn(programs, data, &[]);
+        let start = Instant::now();
+        while etcd.child.try_wait().unwrap().is_none() {
+            assert!(start.elapsed() < Duration::from_secs(60), "etcd runs on");
+            thread::sleep(Duration::from_millis(50));
+        }
+        std::fs::read_to_string(data.with_extension("log")).unwrap()
+    }
+
+    fn spawn(programs: &Path, data: &Path, extra: &[&str]) -> Self {
         let (client, peer) = (free_url(), free_url());
         let log = std::fs::File::create(data.with_extension("log")).unwrap();
         let child = Command::new(programs.join("etcd"))
@@ -56,9 +74,7 @@ impl Etcd {
             .stderr(log)
             .spawn()
             .unwrap();
-        let mut etcd = Self { child, programs: programs.into(), endpoint: client };
-        etcd.wait_ready(data);
-        etcd
+        Self { child, programs: programs.into(), endpoint: client }
     }
 
     pub fn put(&self, key: &str, value: &str) {
