@@ -1,4 +1,5 @@
 //! gRPC services, JSON gateway, health, metrics, flags and config file.
 
 pub mod config;
+pub mod http;
 pub mod metrics;
