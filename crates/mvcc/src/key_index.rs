@@ -100,7 +100,7 @@ impl KeyIndex {
     }
 
     pub fn put(&mut self, revision: Revision, leased: bool) {
-        let history = self.to_history();
+        let history = self.history_mut();
         let last = history.changes.last();
         let start = match last {
             Some(last) if last.is_tombstone() => history.changes.len(),
@@ -116,7 +116,7 @@ impl KeyIndex {
         if !self.is_live() {
             return false;
         }
-        let history = self.to_history();
+        let history = self.history_mut();
         let start = history.changes.last().map_or(0, |c| c.start) | TOMBSTONE;
         history.changes.push(Change { main: revision.main, sub: revision.sub, start });
         history.leased = false;
@@ -173,7 +173,7 @@ impl KeyIndex {
         }
     }
 
-    fn to_history(&mut self) -> &mut History {
+    fn history_mut(&mut self) -> &mut History {
         if let KeyIndex::One(one) = self {
             let mut changes = Vec::with_capacity(2);
             changes.push(Change { main: one.main, sub: one.sub, start: 0 });
