@@ -1,6 +1,6 @@
 //! A member from its configuration: start, serve, stop.
 
-use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use axum::Router;
 use node::{DataDir, Identity, Life, Node, NodeOptions, Quota, StartError};
@@ -15,14 +15,14 @@ use tokio::{sync::watch, task::JoinSet};
 
 use crate::{
     BINARY_VERSION, auto_compaction,
-    config::{Config, ConfigError},
+    config::{Config, ConfigError, MetricsLevel},
     features::{FeatureError, Features},
     gateway,
     health::HealthOf,
     http,
     listen::{ListenError, Listener, Serving, serve},
-    metrics::Metrics,
-    observer::MetricsObserver,
+    metrics::{Metrics, grpc::GrpcLayer},
+    observer::{self, MetricsObserver},
     services::{
         ClusterService, Context, KvService, LeaseService, Limits, MaintenanceService, WatchService,
         hot::{HotKv, HotWatch},
@@ -60,11 +60,11 @@ impl Server {
         let clients = bind_all(&config.listen_client_urls, &config).await?;
         let http_only = bind_all(&config.listen_client_http_urls, &config).await?;
         let metrics_only = bind_all(&config.listen_metrics_urls, &config).await?;
-        let metrics = Arc::new(Metrics::new(&config));
+        let metrics = Arc::new(Metrics::new(config.metrics == MetricsLevel::Extensive));
         let options = node_options(&config, &features, &metrics)?;
         let node = tokio::task::spawn_blocking(move || Node::start(options)).await;
         let node = Arc::new(node.map_err(|e| RunError::Failed(e.to_string()))??);
-        metrics.attach(&node, &features);
+        observer::attach(&metrics, &node, &features);
         node.publish().await.map_err(RunError::Publish)?;
 
         let (stop, stopped) = watch::channel(false);
@@ -73,8 +73,10 @@ impl Server {
         let context = Context::new(node.clone(), limits(&config));
         let grpc = grpc_router(&context, &metrics);
         let pages = pages(&context, &config, &metrics, grpc.clone());
+        let access = http::Access::of(&config);
         let all = if http_only.is_empty() { grpc.merge(pages.clone()) } else { grpc };
-        let all = all.fallback(crate::fallback::answer);
+        let all = access.clone().wrap(all.fallback(crate::fallback::answer));
+        let pages = http::finish(pages, access);
         for (listener, url) in clients {
             tracing::info!(address = %url, "serving client traffic insecurely; this is strongly discouraged!");
             tasks.spawn(serve(listener, all.clone(), serving.clone(), stopped.clone()));
@@ -83,7 +85,7 @@ impl Server {
             tasks.spawn(serve(listener, pages.clone(), serving.clone(), stopped.clone()));
         }
         for (listener, _) in metrics_only {
-            let router = http::metrics_router(metrics.clone(), HealthOf(context.clone()));
+            let router = http::metrics_only(Arc::new(HealthOf(context.clone())), metrics.clone());
             tasks.spawn(serve(listener, router, serving.clone(), stopped.clone()));
         }
         tasks.spawn(auto_compact(node.clone(), &config, stopped));
@@ -145,6 +147,7 @@ fn node_options(config: &Config, features: &Features, metrics: &Arc<Metrics>) ->
     let data_dir = DataDir::new(&config.data_dir, config.wal_dir.clone());
     let identity = identity(config, &data_dir)?;
     let (major, minor) = config.initial_cluster_version;
+    let observer = Arc::new(MetricsObserver(metrics.clone()));
     Ok(NodeOptions {
         data_dir,
         name: config.name.clone(),
@@ -155,8 +158,8 @@ fn node_options(config: &Config, features: &Features, metrics: &Arc<Metrics>) ->
         backend: storage::Options {
             batch_interval: config.backend_batch_interval,
             batch_limit: config.backend_batch_limit,
-            no_sync: config.unsafe_no_fsync,
-            observer: Some(metrics.clone()),
+            unsafe_no_sync: config.unsafe_no_fsync,
+            observer: Some(observer.clone()),
             ..Default::default()
         },
         wal: wal::Options { no_sync: config.unsafe_no_fsync, ..Default::default() },
@@ -174,7 +177,7 @@ fn node_options(config: &Config, features: &Features, metrics: &Arc<Metrics>) ->
         compaction_pause: config.compaction_sleep_interval,
         defrag_threshold_bytes: config.bootstrap_defrag_threshold_bytes,
         lease_checkpoints: features.enabled("LeaseCheckpoint"),
-        observer: Arc::new(MetricsObserver(metrics.clone())),
+        observer,
     })
 }
 
@@ -223,22 +226,17 @@ fn grpc_router(context: &Context, metrics: &Arc<Metrics>) -> Router {
         .add_service(cluster)
         .add_service(crate::health::grpc())
         .add_service(crate::reflection::service());
-    routes.routes().into_axum_router().reset_fallback().layer(metrics.grpc_layer())
+    routes.routes().into_axum_router().reset_fallback().layer(GrpcLayer::new(metrics.grpc.clone()))
 }
 
 /// Pages for people and probes, and the JSON gateway.
 fn pages(context: &Context, config: &Config, metrics: &Arc<Metrics>, grpc: Router) -> Router {
-    let pages = http::router(metrics.clone(), HealthOf(context.clone()));
+    let pages = http::routes(Arc::new(HealthOf(context.clone())), metrics.clone());
     if !config.enable_grpc_gateway {
         return pages;
     }
-    pages.merge(gateway::router(grpc, context.message_bytes_max()))
+    pages.merge(gateway::router(grpc, gateway::Limits::for_messages(context.message_bytes_max())))
 }
 
 /// How long a stop may take before it is cut off.
 pub const STOP_MAX: Duration = Duration::from_secs(10);
-
-/// Where the data is, for messages.
-pub fn data_dir_of(config: &Config) -> PathBuf {
-    config.data_dir.clone()
-}
