@@ -1,6 +1,8 @@
 //! What the tests share.
 #![allow(dead_code, reason = "each test binary uses some of it")]
 
+pub mod disk;
+
 use std::{
     ops::ControlFlow,
     path::{Path, PathBuf},
