@@ -2,4 +2,5 @@
 
 pub mod config;
 pub mod http;
+pub mod logging;
 pub mod metrics;
