@@ -1,8 +1,10 @@
 //! Records and checks answers of a real etcd 3.7.3: the golden file that our own router is held to.
 
+mod common;
+
 use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream};
-use std::path::{Path, PathBuf};
+use std::net::TcpStream;
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -116,9 +118,9 @@ impl Drop for Etcd {
 
 impl Etcd {
     fn start() -> Option<Etcd> {
-        let binary = peer_binary()?;
+        let binary = common::etcd()?;
         let dir = tempfile::tempdir().expect("a temporary directory");
-        let (client, peer) = (free_address(), free_address());
+        let (client, peer) = (common::free_address(), common::free_address());
         let child = Command::new(binary)
             .arg("--name=m")
             .arg(format!("--data-dir={}", dir.path().display()))
@@ -182,26 +184,4 @@ impl Etcd {
         stream.read_to_string(&mut answer).ok()?;
         Some(answer.replacen("HTTP/1.0", "HTTP/1.1", 1))
     }
-}
-
-fn free_address() -> String {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
-    listener.local_addr().expect("its address").to_string()
-}
-
-fn peer_binary() -> Option<PathBuf> {
-    let cache = || {
-        let base = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
-        base.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cache")))
-            .map(|dir| dir.join("lockgate/peers"))
-    };
-    let peers = std::env::var_os("LOCKGATE_PEERS").map(PathBuf::from).or_else(cache);
-    let binary = peers.unwrap_or_default().join("etcd-3.7.3/etcd");
-    if binary.is_file() {
-        return Some(binary);
-    }
-    let required = std::env::var("LOCKGATE_REQUIRE_PEERS").is_ok_and(|value| value == "1");
-    assert!(!required, "LOCKGATE_REQUIRE_PEERS=1, but there is no {}", binary.display());
-    eprintln!("SKIPPED: no real etcd at {}; set LOCKGATE_PEERS to a directory with etcd-3.7.3/etcd", binary.display());
-    None
 }

@@ -1,6 +1,7 @@
 //! Answers against those recorded from etcd 3.7.3, over a fake server.
 
 use std::path::Path;
+use std::sync::LazyLock;
 
 use axum::body::Body;
 use axum::http::Request;
@@ -46,7 +47,9 @@ impl Health for Fake {
 }
 
 fn app(fake: Fake, access: Access) -> Router {
-    finish(routes(Arc::new(fake), Arc::new(Metrics::new(false))), access)
+    /// Made once: a thousand counters take their time in a debug build.
+    static METRICS: LazyLock<Arc<Metrics>> = LazyLock::new(|| Arc::new(Metrics::new(false)));
+    finish(routes(Arc::new(fake), METRICS.clone()), access)
 }
 
 /// Status line, headers and sorted lines of the body, as in testdata/http.
