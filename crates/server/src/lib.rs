@@ -1,1 +1,3 @@
 //! gRPC services, JSON gateway, health, metrics, flags and config file.
+
+pub mod gateway;
