@@ -30,6 +30,11 @@ impl Place {
     pub fn len(self) -> usize {
         self.len as usize
     }
+
+    fn split_at(self, mid: usize) -> (Place, Place) {
+        let mid = mid as u32;
+        (Place { len: mid, ..self }, Place { at: self.at + mid as u64, len: self.len - mid })
+    }
 }
 
 impl Arena {
@@ -37,8 +42,8 @@ impl Arena {
         Arena { chunks: Vec::new() }
     }
 
-    pub fn store(&mut self, parts: [&[u8]; 2]) -> Place {
-        let len = parts[0].len() + parts[1].len();
+    pub fn store<const N: usize>(&mut self, parts: [&[u8]; N]) -> Place {
+        let len = parts.iter().map(|part| part.len()).sum();
         if self.chunks.last().is_none_or(|chunk| chunk.capacity() - chunk.len() < len) {
             let size = (CHUNK_MIN << self.chunks.len().min(16)).min(CHUNK_MAX);
             self.chunks.push(Vec::with_capacity(len.max(size)));
@@ -46,9 +51,13 @@ impl Arena {
         let number = self.chunks.len() as u64 - 1;
         let chunk = &mut self.chunks[number as usize];
         let at = chunk.len() as u64;
-        chunk.extend_from_slice(parts[0]);
-        chunk.extend_from_slice(parts[1]);
+        parts.iter().for_each(|part| chunk.extend_from_slice(part));
         Place { at: IN_ARENA | number << 32 | at, len: len as u32 }
+    }
+
+    /// A key and, right behind it, its value, which comes in two parts.
+    pub fn store_pair(&mut self, key: &[u8], value: [&[u8]; 2]) -> (Place, Place) {
+        self.store([key, value[0], value[1]]).split_at(key.len())
     }
 }
 
