@@ -135,8 +135,8 @@ impl KeyIndex {
         }
     }
 
-    /// Drops what no read at `at` or later needs, and adds to `keep` the revision up to `at` that stays. Tells whether
-    /// nothing is left of the key.
+    /// Drops what no read or watch at `at` or later needs, and adds to `keep` what stays up to `at`. Tells whether nothing
+    /// is left of the key.
     pub fn compact(&mut self, at: i64, keep: &mut Vec<Revision>) -> bool {
         let history = match self {
             KeyIndex::One(one) => {
@@ -159,8 +159,7 @@ impl KeyIndex {
         false
     }
 
-    /// What [`compact`](Self::compact) at `at` would keep, tombstones left out: hashes are without them, because
-    /// releases before 3.5.16 did not keep them.
+    /// The revision that a compaction at `at` must keep: the newest, if the key exists then. Hashes count these.
     pub fn keep(&self, at: i64) -> Option<Revision> {
         self.get(at).map(|found| found.modified)
     }
@@ -217,8 +216,11 @@ impl History {
         if change.is_tombstone() && change.main < at {
             return self.drop_first(i + 1);
         }
-        keep.push(change.revision());
-        self.drop_first(i);
+        // Whoever watches from `at` on is to see all changes made there, also if one request made several to the key.
+        let first = self.changes[..i].iter().rposition(|c| c.main < at).map_or(0, |before| before + 1);
+        let from = if change.main == at { first } else { i };
+        keep.extend(self.changes[from..=i].iter().map(Change::revision));
+        self.drop_first(from);
     }
 
     fn drop_first(&mut self, n: usize) {
@@ -311,8 +313,12 @@ mod tests {
                 for at in second..20 {
                     assert_eq!(get(&ki, at), get(&whole, at), "{first} {second} at {at}");
                 }
-                let kept = [6, 10, 14, 16].contains(&second) || get(&whole, second).is_some();
-                assert_eq!(keep.len(), usize::from(kept), "{first} {second}: {keep:?}");
+                let kept = match second {
+                    14 | 16 => 2,
+                    6 | 10 => 1,
+                    _ => usize::from(get(&whole, second).is_some()),
+                };
+                assert_eq!(keep.len(), kept, "{first} {second}: {keep:?}");
             }
         }
     }
@@ -322,7 +328,7 @@ mod tests {
         let mut ki = sample();
         let mut keep = Vec::new();
         assert!(!ki.compact(16, &mut keep));
-        assert_eq!(keep, [Revision::new(16, 1)]);
+        assert_eq!(keep, [Revision::new(16, 0), Revision::new(16, 1)], "with the put before it");
         assert_eq!(ki.keep(16), None, "hashes are without it");
         assert!(ki.compact(17, &mut keep));
     }

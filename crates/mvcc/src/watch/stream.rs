@@ -10,7 +10,7 @@ use std::{
 };
 
 use bytes::{BufMut, Bytes};
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 use prost::Message;
 use proto::etcdserverpb::{ResponseHeader, WatchCreateRequest, WatchResponse, watch_create_request::FilterType};
 
@@ -187,6 +187,13 @@ struct Entry {
     state: State,
 }
 
+impl Entry {
+    /// Whether it has, or has queued, all that it is to be told up to the revision.
+    fn is_synced_at(&self, revision: i64) -> bool {
+        matches!(self.state, State::Synced(_)) && revision >= self.watcher.start_revision
+    }
+}
+
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum State {
     Synced(Slot),
@@ -203,9 +210,20 @@ pub(crate) struct Unsynced {
 }
 
 pub(crate) enum Queued {
-    Events { watcher: Arc<Watcher>, events: Events, revision: i64 },
-    Progress { watch_id: i64, revision: i64 },
-    Compacted { watcher: Arc<Watcher>, compact_revision: i64 },
+    Events {
+        watcher: Arc<Watcher>,
+        events: Events,
+        revision: i64,
+    },
+    /// Of one watcher, or of all.
+    Progress {
+        watcher: Option<Arc<Watcher>>,
+        revision: i64,
+    },
+    Compacted {
+        watcher: Arc<Watcher>,
+        compact_revision: i64,
+    },
 }
 
 impl Queued {
@@ -254,7 +272,7 @@ impl Watcher {
 
 impl StreamShared {
     /// Notifies, if the stream waits for it.
-    pub fn wake(&self, mut inner: parking_lot::MutexGuard<'_, Inner>) {
+    pub fn wake(&self, mut inner: MutexGuard<'_, Inner>) {
         let armed = std::mem::take(&mut inner.armed);
         drop(inner);
         if armed {
@@ -302,11 +320,24 @@ impl Inner {
         if let Some(queued) = self.ready.pop_front() {
             return Some(queued);
         }
-        let queued = self.queue.pop_front()?;
-        self.popped += 1;
-        self.queue_bytes -= queued.bytes();
-        self.history_next = true;
-        Some(queued)
+        loop {
+            let queued = self.queue.pop_front()?;
+            self.popped += 1;
+            self.queue_bytes -= queued.bytes();
+            self.history_next = true;
+            if !self.is_untrue(&queued) {
+                return Some(queued);
+            }
+        }
+    }
+
+    /// Whether it is progress of all, but a watcher came since that has still to be told of the past. A client that
+    /// reconnects would go on after the progress, and miss it.
+    fn is_untrue(&self, queued: &Queued) -> bool {
+        match queued {
+            Queued::Progress { watcher: None, revision } => self.unsynced.values().any(|u| u.min_revision <= *revision),
+            _ => false,
+        }
     }
 
     /// Whom to read history for now: one after the other gets a turn, and all that are ahead of it come along.
@@ -394,12 +425,21 @@ impl WatchStream {
 
     /// Queues the progress of one watcher, if it is synced.
     pub fn progress(&self, id: i64) -> bool {
-        self.queue_progress(id, |inner| inner.watchers.range(id..=id).map(|(_, e)| e).collect())
+        let mut hub = self.store.hub.lock();
+        let inner = self.shared.inner.lock();
+        let Some(entry) = inner.watchers.get(&id) else { return false };
+        let watcher = entry.watcher.clone();
+        entry.is_synced_at(self.store.revision()) && self.queue_progress(&mut hub, inner, Some(watcher))
     }
 
     /// Queues one progress for all watchers of the stream, under id -1, if all of them are synced.
     pub fn progress_all(&self) -> bool {
-        self.queue_progress(-1, |inner| inner.watchers.values().filter(|e| e.state != State::Compacted).collect())
+        let mut hub = self.store.hub.lock();
+        let inner = self.shared.inner.lock();
+        let revision = self.store.revision();
+        let mut alive = inner.watchers.values().filter(|e| e.state != State::Compacted).peekable();
+        let synced = alive.peek().is_some() && alive.all(|e| e.is_synced_at(revision));
+        synced && self.queue_progress(&mut hub, inner, None)
     }
 
     /// The next thing to send, or `None`: then the stream's [`Notify`] will be called when there is one. Does a bounded
@@ -414,9 +454,12 @@ impl WatchStream {
                 continue;
             }
             let Some(queued) = inner.take() else {
-                // Whoever is unsynced has its turn when the queue is empty, so nothing is left to do.
-                inner.armed = true;
-                return None;
+                // With the queue empty, whoever is unsynced has its turn.
+                if inner.unsynced.is_empty() {
+                    inner.armed = true;
+                    return None;
+                }
+                continue;
             };
             drop(inner);
             self.store.counters.pending_events.sub(queued.events().len());
@@ -457,20 +500,27 @@ impl WatchStream {
                 let item = WatchItem { watch_id: watcher.id, compact_revision, ..Default::default() };
                 watcher.is_active().then_some(item)
             }
-            Queued::Progress { watch_id, revision } => Some(WatchItem { watch_id, revision, ..Default::default() }),
+            Queued::Progress { watcher: None, revision } => {
+                Some(WatchItem { watch_id: -1, revision, ..Default::default() })
+            }
+            Queued::Progress { watcher: Some(watcher), revision } => {
+                let item = WatchItem { watch_id: watcher.id, revision, ..Default::default() };
+                watcher.is_active().then_some(item)
+            }
         }
     }
 
-    fn queue_progress(&self, watch_id: i64, of: impl FnOnce(&Inner) -> Vec<&Entry>) -> bool {
-        let _hub = self.store.hub.lock();
-        let mut inner = self.shared.inner.lock();
-        let revision = self.store.revision();
-        let told = |e: &&Entry| matches!(e.state, State::Synced(_)) && revision >= e.watcher.start_revision;
-        let of = of(&inner);
-        if of.is_empty() || !of.iter().all(told) || inner.queue.len() >= self.store.options.watch_queue_items_max {
+    /// With the hub locked, so that nothing is published in between.
+    fn queue_progress(
+        &self,
+        _hub: &mut super::Hub,
+        mut inner: MutexGuard<'_, Inner>,
+        watcher: Option<Arc<Watcher>>,
+    ) -> bool {
+        if inner.queue.len() >= self.store.options.watch_queue_items_max {
             return false;
         }
-        inner.push(Queued::Progress { watch_id, revision }, 0);
+        inner.push(Queued::Progress { watcher, revision: self.store.revision() }, 0);
         self.shared.wake(inner);
         true
     }

@@ -1,6 +1,7 @@
 //! Random requests, and a store to send them to.
 #![allow(dead_code, reason = "each test uses a part")]
 
+pub mod model;
 pub mod random;
 pub mod store;
 
