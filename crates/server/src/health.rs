@@ -5,7 +5,7 @@ use storage::schema;
 use tonic::Status;
 use tonic_health::{
     pb::health_server::{Health as GrpcHealth, HealthServer},
-    server::HealthService,
+    server::{HealthReporter, HealthService},
 };
 
 use crate::{
@@ -65,5 +65,5 @@ impl Health for HealthOf {
 
 /// `grpc.health.v1.Health`: serving as long as the port is open, under the empty name.
 pub fn grpc() -> HealthServer<impl GrpcHealth> {
-    HealthServer::new(HealthService::default())
+    HealthServer::new(HealthService::from_health_reporter(HealthReporter::new()))
 }

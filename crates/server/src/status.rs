@@ -38,7 +38,7 @@ statuses! {
     not_leader: FailedPrecondition "etcdserver: not leader",
     bad_leader_transferee: FailedPrecondition "etcdserver: bad leader transferee",
     corrupt: DataLoss "etcdserver: corrupt cluster",
-    watch_canceled: Canceled "etcdserver: watch canceled",
+    watch_canceled: Cancelled "etcdserver: watch canceled",
     wrong_downgrade_version_format: InvalidArgument "etcdserver: wrong downgrade target version format",
     invalid_downgrade_target_version: InvalidArgument "etcdserver: invalid downgrade target version",
     downgrade_in_process: FailedPrecondition "etcdserver: cluster has a downgrade job in progress",

@@ -91,7 +91,7 @@ impl UnaryService<RangeRequest> for Range {
 }
 
 impl Context {
-    pub(super) async fn range(&self, request: &RangeRequest) -> Result<RangeResult, Status> {
+    pub(crate) async fn range(&self, request: &RangeRequest) -> Result<RangeResult, Status> {
         check::range(request).map_err(|e| status::from_check(&e))?;
         if !request.serializable {
             self.linearize().await?;
