@@ -46,7 +46,7 @@ impl Limits {
 /// What the gateway calls: `tonic::service::Routes`, an axum router of gRPC services, or anything like them.
 pub trait GrpcService: Clone + Send + Sync + 'static {
     fn call(
-        &mut self,
+        self,
         request: http::Request<tonic::body::Body>,
     ) -> impl Future<Output = Result<http::Response<tonic::body::Body>, Status>> + Send;
 }
@@ -60,10 +60,10 @@ where
     B::Error: Into<Box<dyn Error + Send + Sync>>,
 {
     async fn call(
-        &mut self,
+        self,
         request: http::Request<tonic::body::Body>,
     ) -> Result<http::Response<tonic::body::Body>, Status> {
-        let answer = tower::ServiceExt::oneshot(self.clone(), request).await;
+        let answer = tower::ServiceExt::oneshot(self, request).await;
         answer.map(|response| response.map(tonic::body::Body::new)).map_err(|e| Status::from_error(e.into()))
     }
 }

@@ -4,9 +4,13 @@ mod fake;
 mod http;
 mod peer;
 
-use std::{env, fmt::Write, fs, path::PathBuf, time::Duration};
+use std::{convert::Infallible, env, fmt::Write, fs, path::PathBuf, time::Duration};
 
+use ::http::{HeaderMap, HeaderName, HeaderValue};
+use bytes::Bytes;
 use http::{Case, answer_lines, parse_cases};
+use http_body::Frame;
+use http_body_util::StreamBody;
 use server::gateway::{Limits, router};
 use test_case::test_case;
 use tokio::{
@@ -25,9 +29,13 @@ fn cases() -> Vec<Case> {
 
 /// Serves the gateway on a port of its own.
 async fn serve(limits: Limits) -> String {
+    serve_router(router(fake::routes(), limits)).await
+}
+
+async fn serve_router(router: axum::Router) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap().to_string();
-    tokio::spawn(async move { axum::serve(listener, router(fake::routes(), limits)).await });
+    tokio::spawn(async move { axum::serve(listener, router).await });
     address
 }
 
@@ -163,7 +171,7 @@ async fn a_body_over_the_limit_is_refused() {
     stream.read_to_end(&mut raw).await.unwrap();
     assert_eq!(answer_lines(&raw)[0], "429");
     let found = ask(&address, &["POST /v3/kv/put"], &format!(r#"{{"value":"{}"}}"#, "A".repeat(160))).await;
-    assert_eq!(found[2], r#"{"code":8,"message":"grpc: received message larger than max (123 vs. 100)"}"#);
+    assert_eq!(found[2], r#"{"code":8,"message":"grpc: received message larger than max (122 vs. 100)"}"#);
 }
 
 /// Requests go in and answers come out of one open stream, each at once.
@@ -189,4 +197,28 @@ async fn a_watch_answers_while_it_is_still_being_asked() {
         arrived.await.unwrap_or_else(|_| panic!("answer {count} did not come: {raw}"));
     }
     assert!(raw.contains("transfer-encoding: chunked"), "{raw}");
+}
+
+/// A gRPC response by hand: two messages, cut where frames of the network may cut them, and an end.
+async fn raw_snapshot(end: Option<HeaderMap>) -> Vec<String> {
+    let messages = [vec![0x10, 3, 0x1a, 3, b'a', b'b', b'c'], vec![0x1a, 1, b'd']];
+    let bytes: Vec<u8> = messages.iter().flat_map(|m| [&[0, 0, 0, 0, m.len() as u8][..], m].concat()).collect();
+    let service = tower::service_fn(move |request: ::http::Request<tonic::body::Body>| {
+        assert_eq!(request.uri().path(), "/etcdserverpb.Maintenance/Snapshot");
+        let pieces: Vec<_> = bytes.chunks(5).map(|piece| Frame::data(Bytes::copy_from_slice(piece))).collect();
+        let frames = pieces.into_iter().chain(end.clone().map(Frame::trailers)).map(Ok::<_, Infallible>);
+        let body = StreamBody::new(futures_util::stream::iter(frames.collect::<Vec<_>>()));
+        async move { Ok::<_, Infallible>(::http::Response::new(body)) }
+    });
+    let address = serve_router(router(service, etcd_limits())).await;
+    ask(&address, &["POST /v3/maintenance/snapshot"], "").await
+}
+
+#[tokio::test]
+async fn any_service_that_speaks_grpc_will_do() {
+    let lines = [r#"{"result":{"remaining_bytes":"3","blob":"YWJj"}}"#, r#"{"result":{"blob":"ZA=="}}"#];
+    let ok = HeaderMap::from_iter([(HeaderName::from_static("grpc-status"), HeaderValue::from_static("0"))]);
+    assert_eq!(raw_snapshot(Some(ok)).await, ["200", "content-type: application/json", lines[0], lines[1]]);
+    let cut = r#"{"error":{"code":13,"message":"server closed the stream without sending trailers"}}"#;
+    assert_eq!(raw_snapshot(None).await, ["200", "content-type: application/json", lines[0], lines[1], cut]);
 }
