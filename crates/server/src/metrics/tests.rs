@@ -190,6 +190,39 @@ async fn layer_counts_calls() {
     }
 }
 
+/// The layer fits tonic's routes and axum's router, and sees their answers.
+#[tokio::test]
+async fn layer_on_tonic_and_axum() {
+    let metrics = Metrics::new(false);
+    let layer = grpc::GrpcLayer::new(metrics.grpc.clone());
+    let (_, health) = tonic_health::server::health_reporter();
+    let routes = tonic::service::Routes::new(health);
+    let request = || {
+        Request::builder()
+            .method("POST")
+            .uri("/grpc.health.v1.Health/Check")
+            .header("content-type", "application/grpc")
+            .body(tonic::body::Body::new(http_body_util::Full::new(message(0))))
+            .expect("a request")
+    };
+    let response = layer.layer(routes.clone()).oneshot(request()).await.expect("an answer");
+    let answer = response.into_body().collect().await.expect("a body");
+    assert_eq!(answer.trailers().and_then(|t| t.get("grpc-status")), Some(&HeaderValue::from_static("0")));
+    let router = routes.into_axum_router().layer(layer);
+    let response = router.oneshot(request().map(axum::body::Body::new)).await.expect("an answer");
+    response.into_body().collect().await.expect("a body");
+    let text = metrics.render();
+    let labels = "grpc_method=\"Check\",grpc_service=\"grpc.health.v1.Health\",grpc_type=\"unary\"";
+    for line in [
+        format!("grpc_server_started_total{{{labels}}} 2"),
+        format!("grpc_server_handled_total{{grpc_code=\"OK\",{labels}}} 2"),
+        format!("grpc_server_msg_received_total{{{labels}}} 2"),
+        format!("grpc_server_msg_sent_total{{{labels}}} 2"),
+    ] {
+        assert!(text.lines().any(|l| l == line), "no line {line:?}");
+    }
+}
+
 /// Prints the cost of the layer over a bare service; run with `--release -- --ignored --nocapture`.
 #[tokio::test]
 #[ignore = "a measurement"]
