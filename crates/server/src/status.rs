@@ -22,7 +22,6 @@ statuses! {
     lease_provided: InvalidArgument "etcdserver: lease is provided",
     too_many_ops: InvalidArgument "etcdserver: too many operations in txn request",
     duplicate_key: InvalidArgument "etcdserver: duplicate key given in txn request",
-    invalid_client_api_version: InvalidArgument "etcdserver: invalid client api version",
     invalid_sort_option: InvalidArgument "etcdserver: invalid sort option",
     compacted: OutOfRange "etcdserver: mvcc: required revision has been compacted",
     future_revision: OutOfRange "etcdserver: mvcc: required revision is a future revision",
@@ -38,7 +37,6 @@ statuses! {
     not_leader: FailedPrecondition "etcdserver: not leader",
     bad_leader_transferee: FailedPrecondition "etcdserver: bad leader transferee",
     corrupt: DataLoss "etcdserver: corrupt cluster",
-    watch_canceled: Cancelled "etcdserver: watch canceled",
     wrong_downgrade_version_format: InvalidArgument "etcdserver: wrong downgrade target version format",
     invalid_downgrade_target_version: InvalidArgument "etcdserver: invalid downgrade target version",
     downgrade_in_process: FailedPrecondition "etcdserver: cluster has a downgrade job in progress",
@@ -46,8 +44,6 @@ statuses! {
     cluster_version_unavailable: FailedPrecondition "etcdserver: cluster version not found during downgrade",
     stream_order: Unimplemented "RangeStream does not support custom sort orders",
     stream_filter: Unimplemented "RangeStream does not support revision filters",
-    member_not_found: NotFound "etcdserver: member not found",
-    member_bad_urls: InvalidArgument "etcdserver: given member URLs are invalid",
 }
 
 /// Something that etcd has no name for.

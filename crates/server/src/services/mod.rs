@@ -54,10 +54,6 @@ impl Context {
         self.limits.request_bytes_max + MESSAGE_OVERHEAD_BYTES
     }
 
-    pub fn cluster_id(&self) -> u64 {
-        self.cluster_id
-    }
-
     pub fn header_at(&self, revision: i64) -> ResponseHeader {
         ResponseHeader {
             cluster_id: self.cluster_id,
