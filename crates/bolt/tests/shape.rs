@@ -317,37 +317,6 @@ fn page_sizes() {
 }
 
 #[test]
-fn a_writer_waits_for_the_one_before() {
-    let dir = tempfile::tempdir().expect("dir");
-    let db = open(&dir.path().join("db"));
-    fill(&db, b"n", 0..1, &0u64.to_le_bytes());
-    std::thread::scope(|scope| {
-        for _ in 0..4 {
-            scope.spawn(|| {
-                for _ in 0..50 {
-                    let mut tx = db.begin_write().expect("begin");
-                    let n = u64::from_le_bytes(tx.get(b"n", &key(0)).expect("get").expect("n").try_into().expect("8"));
-                    tx.put(b"n", &key(0), &(n + 1).to_le_bytes()).expect("put");
-                    tx.commit().expect("commit");
-                }
-            });
-        }
-        scope.spawn(|| {
-            let mut last = 0;
-            for _ in 0..2000 {
-                let view = db.begin_read();
-                let n = view.bucket(b"n").expect("read").expect("n").get(&key(0)).expect("get").expect("n");
-                let n = u64::from_le_bytes(n.try_into().expect("8"));
-                assert!(n >= last);
-                last = n;
-            }
-        });
-    });
-    assert_eq!(contents(&db.begin_read())[&b"n"[..]][&key(0)], 200u64.to_le_bytes());
-    assert_eq!(db.stats().open_readers, 0);
-}
-
-#[test]
 fn transactions_may_move_between_threads() {
     fn send<T: Send + 'static>() {}
     fn sync<T: Sync + 'static>() {}
