@@ -3,6 +3,7 @@
 
 pub mod model;
 pub mod random;
+pub mod script;
 pub mod store;
 
 /// A generator of numbers whose sequence depends on the seed alone.
