@@ -33,19 +33,28 @@ fn default_root() -> PathBuf {
 }
 
 /// A one-member cluster in a directory of its own; killed when dropped.
+///
+/// All advertise the same peer address, which nobody uses, so that all have the same ids.
 pub struct Server {
     program: PathBuf,
+    flags: Vec<String>,
     child: Option<Child>,
     dir: tempfile::TempDir,
     pub client: String,
-    peer: String,
+    pub peer: String,
 }
 
 impl Server {
     pub fn start(program: &Path) -> Server {
+        Server::start_with(program, &[])
+    }
+
+    pub fn start_with(program: &Path, flags: &[&str]) -> Server {
         let dir = tempfile::tempdir().unwrap();
         let address = || format!("127.0.0.1:{}", free_port());
-        let mut server = Server { program: program.to_owned(), child: None, dir, client: address(), peer: address() };
+        let (client, peer) = (address(), address());
+        let flags = flags.iter().map(|flag| flag.to_string()).collect();
+        let mut server = Server { program: program.to_owned(), flags, child: None, dir, client, peer };
         server.run();
         server
     }
@@ -56,8 +65,9 @@ impl Server {
         let child = Command::new(&self.program)
             .args([OsStr::new("--data-dir"), self.dir.path().join("data").as_os_str()])
             .args(["--name", "m1", "--listen-client-urls", &client, "--advertise-client-urls", &client])
-            .args(["--listen-peer-urls", &peer, "--initial-advertise-peer-urls", &peer])
-            .args(["--initial-cluster", &format!("m1={peer}"), "--unsafe-no-fsync", "--log-level", "warn"])
+            .args(["--listen-peer-urls", &peer, "--initial-advertise-peer-urls", "http://127.0.0.1:2380"])
+            .args(["--initial-cluster", "m1=http://127.0.0.1:2380", "--unsafe-no-fsync", "--log-level", "warn"])
+            .args(&self.flags)
             .stdout(File::create(&log).unwrap())
             .stderr(File::options().append(true).open(&log).unwrap())
             .stdin(Stdio::null())
