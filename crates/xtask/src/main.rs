@@ -1,5 +1,6 @@
 //! `cargo xtask`: checks and chores of the workspace, one module per subcommand.
 
+mod interop;
 mod tidy;
 
 use std::process::ExitCode;
@@ -15,6 +16,8 @@ struct Args {
 
 #[derive(Subcommand)]
 enum Command {
+    /// Hold lockgate against real etcd, its tools and public clients
+    Interop(interop::Args),
     /// Hold the tree to its rules: code map, lints, file shape, no leftovers, no foreign paths
     Tidy(tidy::Args),
 }
@@ -22,6 +25,7 @@ enum Command {
 /// A subcommand answers with its exit code; an error is a chore that could not be done at all.
 fn main() -> ExitCode {
     let result = match Args::parse().command {
+        Command::Interop(args) => interop::run(&args),
         Command::Tidy(args) => tidy::run(&args),
     };
     result.unwrap_or_else(|error| {
