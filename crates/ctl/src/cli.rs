@@ -286,7 +286,7 @@ pub fn usage_text(error: &clap::Error, program: &str) -> String {
             None => format!("unknown shorthand flag: '{}' in {flag}", flag.chars().nth(1).unwrap_or('-')),
         },
         ErrorKind::InvalidSubcommand => {
-            format!("unknown command {:?} for {program:?}", value(ContextKind::InvalidSubcommand))
+            format!("unknown command {:?} for {:?}", value(ContextKind::InvalidSubcommand), path(error, program))
         }
         ErrorKind::InvalidValue if bad.is_empty() => format!("flag needs an argument: {flag}"),
         ErrorKind::ValueValidation => {
@@ -301,6 +301,14 @@ pub fn usage_text(error: &clap::Error, program: &str) -> String {
             first.strip_prefix("error: ").unwrap_or(first).to_owned()
         }
     }
+}
+
+/// The commands so far, which clap tells only through its usage line.
+fn path(error: &clap::Error, program: &str) -> String {
+    let usage = error.get(ContextKind::Usage).map(ToString::to_string).unwrap_or_default();
+    let words = usage.split_whitespace().skip(1).take_while(|word| !word.starts_with(['<', '[']));
+    let words: Vec<&str> = words.collect();
+    if words.is_empty() { program.to_owned() } else { words.join(" ") }
 }
 
 fn suggest(error: &clap::Error) {

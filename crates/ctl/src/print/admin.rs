@@ -1,6 +1,6 @@
 //! Answers about alarms, leadership and downgrades.
 
-use proto::etcdserverpb::{AlarmMember, AlarmResponse, AlarmType, DowngradeResponse, MoveLeaderResponse};
+use client::pb::{AlarmMember, AlarmResponse, AlarmType, DowngradeResponse, MoveLeaderResponse};
 
 use super::{Object, Out, Show, Style, encode, fields, writeln};
 
