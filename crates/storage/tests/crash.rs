@@ -91,7 +91,8 @@ fn after_a_failed_commit_nothing_is_said_to_be_durable() {
         drop(backend);
         disk.fail_after(-1);
         assert_eq!(disk.op_count(), count, "nothing is written after a failure");
-        let again = Backend::open_disk(Arc::new(TestDisk::new(&crash(&disk.ops(), &mut || true))), Path::new("test"), manual());
+        let again =
+            Backend::open_disk(Arc::new(TestDisk::new(&crash(&disk.ops(), &mut || true))), Path::new("test"), manual());
         assert!(check_units(&again.unwrap().view()) >= 1);
     }
 }

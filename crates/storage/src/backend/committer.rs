@@ -7,7 +7,8 @@ use super::{
     control::{Job, Turn},
     defrag::{self, Recording},
     file::File,
-    view::{SharedLayer, State},
+    layer::SharedLayer,
+    view::State,
 };
 
 pub(super) struct Committer {

@@ -26,10 +26,14 @@ pub(super) enum Job {
 /// Why the commit thread woke.
 pub(super) enum Turn {
     /// Commit, then call [`Control::finished`] with the ticket.
-    Commit { ticket: u64 },
+    Commit {
+        ticket: u64,
+    },
     Job(Job),
     /// End; first commit what is left if so said.
-    Stop { commit: bool },
+    Stop {
+        commit: bool,
+    },
 }
 
 /// The commit thread's wishes and tickets.

@@ -20,8 +20,8 @@ use super::{
     Backend, Failure, Shared,
     control::Job,
     file::{File, Sizes},
+    layer::SharedLayer,
     open::{parent, temporary_prefix},
-    view::SharedLayer,
 };
 
 /// What a defragmentation did.

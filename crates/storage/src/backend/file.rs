@@ -12,8 +12,7 @@ use bolt::{Db, ReadTx, WriteTx};
 use super::{
     CommitTimes, Failure, Options,
     failure::Fuse,
-    layer::Layer,
-    view::SharedLayer,
+    layer::{Layer, SharedLayer},
 };
 use crate::Bucket;
 

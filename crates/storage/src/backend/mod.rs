@@ -172,7 +172,7 @@ impl Backend {
     }
 
     fn start(path: &Path, options: Options, file: File) -> Result<Backend, OpenError> {
-        let writer = Writer { active: Arc::default() };
+        let writer = Writer { active: Default::default() };
         let state = State { active: writer.active.clone(), frozen: None, file: file.view() };
         let shared = Arc::new(Shared {
             path: path.to_owned(),

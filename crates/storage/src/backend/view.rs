@@ -3,11 +3,10 @@
 use std::{ops::ControlFlow, sync::Arc};
 
 use bytes::Bytes;
-use parking_lot::RwLock;
 
 use super::{
     file::FileView,
-    layer::{Change, Layer, overlay},
+    layer::{Change, SharedLayer, overlay},
 };
 use crate::Bucket;
 
@@ -33,8 +32,6 @@ pub(super) struct State {
     pub file: FileView,
 }
 
-pub(super) type SharedLayer = Arc<RwLock<Layer>>;
-
 /// A read view: what was applied when it was taken, and perhaps some units applied since. Each unit is seen whole or
 /// not at all by one call of [`Read::get_with`] or [`Read::scan`].
 ///
@@ -54,7 +51,7 @@ impl View {
 impl Read for View {
     fn get_with<R>(&self, bucket: Bucket, key: &[u8], f: impl FnOnce(&[u8]) -> R) -> Option<R> {
         // The value leaves the lock before `f` sees it, so `f` may read on, and the writer never waits for it.
-        let hit = self.state.active.read().get(bucket, key);
+        let hit = self.state.active.get(bucket, key);
         match hit {
             Some(value) => value.map(|v| f(&v)),
             None => self.state.get_below(bucket, key, f),
@@ -70,7 +67,7 @@ impl Read for View {
 impl State {
     /// Reads under the active layer.
     pub fn get_below<R>(&self, bucket: Bucket, key: &[u8], f: impl FnOnce(&[u8]) -> R) -> Option<R> {
-        let hit = self.frozen.as_ref().and_then(|layer| layer.read().get(bucket, key));
+        let hit = self.frozen.as_ref().and_then(|layer| layer.get(bucket, key));
         match hit {
             Some(value) => value.map(|v| f(&v)),
             None => self.file.get_with(bucket, key, f),

@@ -73,13 +73,7 @@ fn has_form(bucket: Bucket, key: &[u8]) -> bool {
     }
 }
 
-const fn named(
-    bucket: Bucket,
-    key: &'static [u8],
-    since: Version,
-    encoding: &'static str,
-    note: &'static str,
-) -> Row {
+const fn named(bucket: Bucket, key: &'static [u8], since: Version, encoding: &'static str, note: &'static str) -> Row {
     Row { bucket, key: Key::Named(key), since, encoding, note }
 }
 
