@@ -56,7 +56,7 @@ fn every_crash_point_shows_the_state_before_or_after() {
     let mut rng = Rng::new(41);
     let mut model = Model::new();
     let mut image = Vec::new();
-    for round in 0..15 {
+    for round in 0..10 {
         let disk = Arc::new(TestDisk::new(&image));
         let db = open(disk.clone()).expect("open");
         let opened = disk.ops().len();

@@ -1,4 +1,5 @@
 //! Disks that crash and disks that fail, for tests.
+#![allow(dead_code, reason = "each test file uses a part")]
 
 use std::{
     fs::File,

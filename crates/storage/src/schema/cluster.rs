@@ -20,7 +20,7 @@ pub struct Downgrade {
 
 /// The version all members agreed on; none until the first leader has decided it.
 pub fn version(read: &impl Read) -> Result<Option<Version>, DecodeError> {
-    read.get_with(Bucket::Cluster, CLUSTER_VERSION, |v| Version::decode(Bucket::Cluster, CLUSTER_VERSION, v))
+    read.get_with(Bucket::Cluster, CLUSTER_VERSION, |v| super::version::decode(Bucket::Cluster, CLUSTER_VERSION, v))
         .transpose()
 }
 

@@ -70,7 +70,7 @@ fn field(bucket: Bucket, key: &[u8], value: &[u8]) -> Result<String, DecodeError
             .map(|r| r.main.to_string())
             .ok_or_else(|| DecodeError::value(bucket, key, "a revision of 17 bytes", value)),
         meta::STORAGE_VERSION | cluster::CLUSTER_VERSION => {
-            super::Version::decode(bucket, key, value).map(super::Version::stored)
+            super::version::decode(bucket, key, value).map(super::Version::stored)
         }
         auth::ENABLED => Ok((value == [1]).to_string()),
         _ => Ok(String::from_utf8_lossy(value).into_owned()),
