@@ -43,14 +43,19 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     show("put into the buffer", begin.elapsed(), few);
 
     let view = backend.view();
-    for (name, first, count) in [("get from the file", 1, KEYS), ("get from the buffer", KEYS + 1, few)] {
+    for (name, first, count) in [
+        ("get from the file, all over it", 1, KEYS),
+        ("get from the file, a part in cache", 1, few / 3),
+        ("get from the buffer", KEYS + 1, few),
+    ] {
         let (mut at, begin) = (0, Cpu::now());
-        for _ in 0..count {
+        let rounds = KEYS;
+        for _ in 0..rounds {
             at = (at + 7919) % count;
             let key = RevisionKey::new(first + at, 0).encode();
             black_box(view.get_with(Bucket::Key, &key, |v| v[0])).ok_or("not found")?;
         }
-        show(name, begin.elapsed(), count);
+        show(name, begin.elapsed(), rounds);
     }
 
     let begin = Cpu::now();

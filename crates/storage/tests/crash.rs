@@ -151,3 +151,32 @@ fn killed_at_any_moment_even_while_defragmenting() {
         assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1, "left-overs are gone");
     }
 }
+
+#[test]
+fn damage_is_refused_or_told_and_never_a_panic() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("db");
+    let backend = open(dir.path());
+    (1..=200).for_each(|n| put_unit(&backend, n));
+    backend.close().unwrap();
+    drop(backend);
+    let good = std::fs::read(&path).unwrap();
+    let (mut refused, mut told) = (0, 0);
+    for page in 0..good.len() / 4096 {
+        for (offset, byte) in [(8, 0xff), (10, 0xff), (20, 0xff), (24, 0x7f), (27, 0x7f), (40, 0xff)] {
+            let mut bad = good.clone();
+            bad[page * 4096 + offset] ^= byte;
+            let copy = dir.path().join("bad");
+            std::fs::write(&copy, &bad).unwrap();
+            let Ok(tool) = Backend::open_read_only(&copy, None) else {
+                refused += 1;
+                continue;
+            };
+            for bucket in storage::Bucket::ALL {
+                drop(common::all(&tool.view(), bucket));
+            }
+            told += u32::from(tool.failed().is_some());
+        }
+    }
+    assert!(refused > 0 && told > 0, "{refused} {told}");
+}

@@ -13,7 +13,7 @@ use storage::{
     Backend, Bucket, Options, Version,
     schema::{
         self, cluster, lease, member, meta,
-        version::{Found, Judgement, detect, judge},
+        version::{Found, Judgement, V3_5, V3_6, detect, judge},
     },
 };
 
@@ -26,12 +26,12 @@ fn reads_files_of_etcd_3_7() {
 
 #[test]
 fn reads_files_of_etcd_3_6() {
-    reads_files_of("3.6.16", Found::At(Version::V3_6));
+    reads_files_of("3.6.16", Found::At(V3_6));
 }
 
 #[test]
 fn reads_files_of_etcd_3_5() {
-    reads_files_of("3.5.33", Found::At(Version::V3_5));
+    reads_files_of("3.5.33", Found::At(V3_5));
 }
 
 fn reads_files_of(version: &str, expected: Found) {

@@ -1,6 +1,6 @@
 //! Writing: units of change.
 
-use std::{cell::OnceCell, ops::ControlFlow, sync::Arc};
+use std::{cell::OnceCell, sync::Arc};
 
 use bytes::Bytes;
 use parking_lot::{ArcRwLockWriteGuard, MutexGuard, RawRwLock};
@@ -8,7 +8,7 @@ use parking_lot::{ArcRwLockWriteGuard, MutexGuard, RawRwLock};
 use super::{
     Failure, Shared,
     layer::{Consistent, Layer, SharedLayer},
-    view::{Read, State},
+    view::{Read, State, Visit},
 };
 use crate::{Bucket, RevisionKey};
 
@@ -109,7 +109,7 @@ impl Read for Batch<'_> {
         }
     }
 
-    fn scan(&self, bucket: Bucket, from: &[u8], to: &[u8], f: &mut dyn FnMut(&[u8], &[u8]) -> ControlFlow<()>) {
+    fn scan(&self, bucket: Bucket, from: &[u8], to: &[u8], f: &mut Visit<'_>) {
         let active = match &self.layer {
             Some(layer) => layer.range(bucket, from, to),
             None => self.writer.active.read().range(bucket, from, to),

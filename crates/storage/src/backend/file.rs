@@ -13,6 +13,7 @@ use super::{
     CommitTimes, Failure, Options,
     failure::Fuse,
     layer::{Layer, SharedLayer},
+    view::Visit,
 };
 use crate::Bucket;
 
@@ -185,13 +186,7 @@ impl FileView {
     }
 
     /// Visits keys in `from..to` in order; breaks if `f` does.
-    pub fn scan(
-        &self,
-        bucket: Bucket,
-        from: &[u8],
-        to: &[u8],
-        f: &mut dyn FnMut(&[u8], &[u8]) -> ControlFlow<()>,
-    ) -> ControlFlow<()> {
+    pub fn scan(&self, bucket: Bucket, from: &[u8], to: &[u8], f: &mut Visit<'_>) -> ControlFlow<()> {
         self.try_scan(bucket.name().as_bytes(), from, to, f).unwrap_or_else(|error| {
             self.blow(error);
             ControlFlow::Break(())
@@ -203,7 +198,7 @@ impl FileView {
         bucket: &[u8],
         from: &[u8],
         to: &[u8],
-        f: &mut dyn FnMut(&[u8], &[u8]) -> ControlFlow<()>,
+        f: &mut Visit<'_>,
     ) -> Result<ControlFlow<()>, bolt::Error> {
         let Some(bucket) = self.tx.bucket(bucket)? else { return Ok(ControlFlow::Continue(())) };
         for pair in bucket.range(from, (!to.is_empty()).then_some(to)) {
@@ -248,7 +243,8 @@ impl FileView {
 
     fn blow(&self, error: bolt::Error) {
         let failure = Failure::read(&self.path, error);
-        tracing::error!(path = %self.path.display(), error = %failure, "backend met a damaged page");
+        let error: &dyn std::error::Error = &failure;
+        tracing::error!(path = %self.path.display(), error, "backend met a damaged page");
         self.fuse.blow(failure);
     }
 }

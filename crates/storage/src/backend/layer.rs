@@ -243,7 +243,7 @@ pub(super) fn overlay(newer: Vec<Change>, older: Vec<Change>) -> Vec<Change> {
 
 /// Sorts by key; of equal keys the first stays. The sort is stable and takes sorted stretches as they are.
 fn settle(changes: &mut Vec<Change>) {
-    changes.sort_by(|a, b| (*a.key).cmp(&*b.key));
+    changes.sort_by(|a, b| a.key.cmp(&b.key));
     changes.dedup_by(|later, first| *later.key == *first.key);
 }
 

@@ -18,7 +18,7 @@ pub struct Options {
     /// A commit begins at once when so many changes wait, or so many bytes.
     pub batch_limit: usize,
     pub batch_bytes: usize,
-    /// Writers wait when so many changes are ahead of a running commit, or so many bytes.
+    /// Writers wait when so many changes (or twice `batch_limit`) are ahead of a running commit, or so many bytes.
     pub ops_max: usize,
     pub bytes_max: usize,
     /// While a defragmentation copies: when so many bytes were committed meanwhile, commits wait for its end.

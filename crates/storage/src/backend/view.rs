@@ -10,13 +10,16 @@ use super::{
 };
 use crate::Bucket;
 
+/// What a scan calls with each key and value; `Break` ends it.
+pub type Visit<'a> = dyn FnMut(&[u8], &[u8]) -> ControlFlow<()> + 'a;
+
 /// Reading, alike from a view and inside a batch (which sees its own changes).
 pub trait Read {
     /// Calls `f` on the value, without copying it.
     fn get_with<R>(&self, bucket: Bucket, key: &[u8], f: impl FnOnce(&[u8]) -> R) -> Option<R>;
 
     /// Visits keys in `from..to` (an empty `to` means to the end) in order.
-    fn scan(&self, bucket: Bucket, from: &[u8], to: &[u8], f: &mut dyn FnMut(&[u8], &[u8]) -> ControlFlow<()>);
+    fn scan(&self, bucket: Bucket, from: &[u8], to: &[u8], f: &mut Visit<'_>);
 
     fn get(&self, bucket: Bucket, key: &[u8]) -> Option<Bytes> {
         self.get_with(bucket, key, Bytes::copy_from_slice)
@@ -58,7 +61,7 @@ impl Read for View {
         }
     }
 
-    fn scan(&self, bucket: Bucket, from: &[u8], to: &[u8], f: &mut dyn FnMut(&[u8], &[u8]) -> ControlFlow<()>) {
+    fn scan(&self, bucket: Bucket, from: &[u8], to: &[u8], f: &mut Visit<'_>) {
         let active = self.state.active.read().range(bucket, from, to);
         self.state.scan_below(active, bucket, from, to, f);
     }
@@ -75,14 +78,7 @@ impl State {
     }
 
     /// Visits what the file holds with the frozen layer and the given `active` changes over it.
-    pub fn scan_below(
-        &self,
-        active: Vec<Change>,
-        bucket: Bucket,
-        from: &[u8],
-        to: &[u8],
-        f: &mut dyn FnMut(&[u8], &[u8]) -> ControlFlow<()>,
-    ) {
+    pub fn scan_below(&self, active: Vec<Change>, bucket: Bucket, from: &[u8], to: &[u8], f: &mut Visit<'_>) {
         let frozen = self.frozen.as_ref().map(|layer| layer.read().range(bucket, from, to)).unwrap_or_default();
         let mut changes = overlay(active, frozen).into_iter().peekable();
         let done = self.file.scan(bucket, from, to, &mut |key, value| {
@@ -100,7 +96,7 @@ impl State {
     }
 }
 
-fn visit(change: &Change, f: &mut dyn FnMut(&[u8], &[u8]) -> ControlFlow<()>) -> ControlFlow<()> {
+fn visit(change: &Change, f: &mut Visit<'_>) -> ControlFlow<()> {
     match &change.value {
         Some(value) => f(&change.key, value),
         None => ControlFlow::Continue(()),

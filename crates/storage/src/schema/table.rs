@@ -1,6 +1,9 @@
 //! The schema as a table, for tools and for review.
 
-use super::{Bucket, Version, alarm, auth, cluster, lease, member, meta};
+use super::{
+    Bucket, Version, alarm, auth, cluster, lease, member, meta,
+    version::{V3_5, V3_6},
+};
 
 /// One kind of key.
 #[derive(Clone, Copy, Debug)]
@@ -41,17 +44,17 @@ pub const ROWS: &[Row] = &[
     form(Bucket::AuthRoles, "role name", V3_0, "authpb.Role", "a role and its permissions"),
     form(Bucket::AuthUsers, "user name", V3_0, "authpb.User", "a user, its roles and password hash"),
     named(Bucket::Cluster, cluster::CLUSTER_VERSION, V3_0, "text X.Y.0", "what all members agreed on"),
-    named(Bucket::Cluster, cluster::DOWNGRADE, super::version::V3_5, "JSON", "the downgrade job"),
+    named(Bucket::Cluster, cluster::DOWNGRADE, V3_5, "JSON", "the downgrade job"),
     form(Bucket::Key, "revision, 17 or 18 bytes", V3_0, "mvccpb.KeyValue", "a change; 18 bytes: a deletion"),
     form(Bucket::Lease, "id, i64 big endian", V3_0, "leasepb.Lease", "a granted lease"),
     form(Bucket::Members, "member id in hex", V3_0, "JSON", "a member"),
     form(Bucket::MembersRemoved, "member id in hex", V3_0, "text removed", "an id that can never return"),
-    named(Bucket::Meta, meta::CONF_STATE, super::version::V3_5, "JSON", "voters and learners at the consistent index"),
+    named(Bucket::Meta, meta::CONF_STATE, V3_5, "JSON", "voters and learners at the consistent index"),
     named(Bucket::Meta, meta::CONSISTENT_INDEX, V3_0, "u64, big endian", "the last entry whose changes are here"),
     named(Bucket::Meta, meta::FINISHED_COMPACT_REV, V3_0, "revision, 17 bytes", "the last completed compaction"),
     named(Bucket::Meta, meta::SCHEDULED_COMPACT_REV, V3_0, "revision, 17 bytes", "the last begun compaction"),
-    named(Bucket::Meta, meta::STORAGE_VERSION, super::version::V3_6, "text X.Y.0", "the version whose fields are here"),
-    named(Bucket::Meta, meta::TERM, super::version::V3_5, "u64, big endian", "the term of the consistent index"),
+    named(Bucket::Meta, meta::STORAGE_VERSION, V3_6, "text X.Y.0", "the version whose fields are here"),
+    named(Bucket::Meta, meta::TERM, V3_5, "u64, big endian", "the term of the consistent index"),
 ];
 
 /// The row of a key, if the schema knows it.
@@ -96,7 +99,7 @@ mod tests {
 
     #[test]
     fn keys_find_their_rows() {
-        assert_eq!(row_of(Bucket::Meta, b"term").map(|r| r.since), Some(super::version::V3_5));
+        assert_eq!(row_of(Bucket::Meta, b"term").map(|r| r.since), Some(V3_5));
         assert_eq!(row_of(Bucket::Lease, &7_i64.to_be_bytes()).map(|r| r.encoding), Some("leasepb.Lease"));
         assert!(row_of(Bucket::Meta, b"other").is_none());
         assert!(row_of(Bucket::Lease, b"short").is_none());

@@ -55,7 +55,7 @@ pub fn put_unit(backend: &Backend, n: u64) {
     schema::lease::delete(&mut batch, main - 1);
     schema::lease::put(&mut batch, &proto::leasepb::Lease { id: main, ttl: main, remaining_ttl: 0 });
     // As compaction does, an old revision goes now and then.
-    if n % 7 == 0 {
+    if n.is_multiple_of(7) {
         batch.delete(Bucket::Key, &RevisionKey::new(main / 2, 1).encode());
     }
     batch.set_consistent(n, 1 + n / 100);
