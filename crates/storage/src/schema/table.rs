@@ -34,6 +34,14 @@ impl std::fmt::Display for Key {
     }
 }
 
+impl std::fmt::Display for Row {
+    /// As a row of a Markdown table.
+    fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
+        let Row { bucket, key, since, encoding, note } = self;
+        write!(f, "| `{}` | `{key}` | {since} | {encoding} | {note} |", bucket.name())
+    }
+}
+
 const V3_0: Version = Version::new(3, 0);
 
 /// Every kind of key there is, by bucket.
@@ -95,6 +103,13 @@ mod tests {
         }
         let names: Vec<_> = ROWS.iter().map(|r| (r.bucket, r.key.to_string())).collect();
         assert!(names.windows(2).all(|w| w[0] < w[1]));
+    }
+
+    #[test]
+    fn the_document_has_the_same_table() {
+        let doc = include_str!("../../../../docs/storage-format.md");
+        let table: Vec<_> = ROWS.iter().map(Row::to_string).collect();
+        assert!(doc.contains(&table.join("\n")), "docs/storage-format.md should hold:\n{}", table.join("\n"));
     }
 
     #[test]
