@@ -148,6 +148,7 @@ fn bolt_options(options: &Options, wait: Duration) -> bolt::Options {
         lock_timeout: Some(wait),
         mmap_bytes: options.map_bytes.unwrap_or(defaults.mmap_bytes),
         no_sync: options.unsafe_no_sync,
+        mlock: options.mlock,
         ..defaults
     }
 }
@@ -234,7 +235,8 @@ impl FileView {
 
     /// Writes everything into the new file `to`, page by page full, and makes it durable.
     pub fn copy_to(&self, to: &Path, options: &Options) -> Result<(), bolt::Error> {
-        bolt::compact(&self.tx, to, bolt_options(options, Duration::ZERO), COPY_TX_BYTES, &mut |_| {})
+        let options = bolt::Options { mlock: false, ..bolt_options(options, Duration::ZERO) };
+        bolt::compact(&self.tx, to, options, COPY_TX_BYTES, &mut |_| {})
     }
 
     pub fn failed(&self) -> Option<Failure> {

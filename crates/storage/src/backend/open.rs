@@ -29,6 +29,8 @@ pub struct Options {
     pub map_bytes: Option<u64>,
     /// Commits without waiting for the disk: a crash of the machine may destroy the file.
     pub unsafe_no_sync: bool,
+    /// Keeps the file's pages in memory.
+    pub mlock: bool,
     pub observer: Option<Arc<dyn Observer>>,
 }
 
@@ -45,6 +47,7 @@ impl Default for Options {
             lock_timeout: None,
             map_bytes: None,
             unsafe_no_sync: false,
+            mlock: false,
             observer: None,
         }
     }
