@@ -331,6 +331,19 @@ fn transactions_may_move_between_threads() {
 }
 
 #[test]
+fn memory_can_be_locked_and_let_go() {
+    let dir = tempfile::tempdir().expect("dir");
+    let path = dir.path().join("db");
+    let db = Db::open(&path, Options { mlock: true, ..options() }).expect("open");
+    fill(&db, b"b", 0..1500, &[3; 100]);
+    drop(db);
+    let db = open(&path);
+    let before = contents(&db.begin_read());
+    db.release_memory();
+    assert!(contents(&db.begin_read()) == before);
+}
+
+#[test]
 fn nothing_is_created_unasked() {
     let dir = tempfile::tempdir().expect("dir");
     let (path, existing) = (dir.path().join("db"), Options { create: false, ..options() });
