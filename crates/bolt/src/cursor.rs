@@ -107,7 +107,8 @@ impl<'a> Cursor<'a> {
         self.settle_backward()
     }
 
-    /// Moves to `key` or, if it is absent, to the next key.
+    /// Moves to `key` or, if it is absent, to the next key. If there is none the cursor is past the end, where
+    /// [`Cursor::prev`] has nothing to go back from: the key before is then [`Cursor::last`].
     pub fn seek(&mut self, key: &[u8]) -> Result<Option<Pair<'a>>, Error> {
         self.restart();
         let mut level = self.root;
@@ -124,6 +125,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// Moves on by one. Before any other move, and after the end, there is nothing to move on from.
+    #[expect(clippy::should_implement_trait, reason = "a cursor also goes back and fails; `Range` is the iterator")]
     pub fn next(&mut self) -> Result<Option<Pair<'a>>, Error> {
         match self.stack.last_mut() {
             Some((_, i)) => *i += 1,

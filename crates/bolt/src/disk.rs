@@ -115,13 +115,18 @@ impl Map {
         unsafe { std::slice::from_raw_parts(self.ptr.as_ptr(), len) }
     }
 
-    pub(crate) fn advise_will_need(&self, len: usize) {
-        self.advise(len, Advice::WillNeed);
+    /// Asks the system to read ahead, up to an amount that should not push everything else out of its cache.
+    pub(crate) fn will_need(&self, len: usize) {
+        const AHEAD_MAX: usize = 2 << 30;
+        self.advise(len.min(AHEAD_MAX), Advice::WillNeed);
     }
 
     /// Lets go of the memory that reading has brought in; the system keeps the pages cached.
     pub(crate) fn release(&self, len: usize) {
+        #[cfg(target_os = "linux")]
         self.advise(len, Advice::LinuxDontNeed);
+        #[cfg(not(target_os = "linux"))]
+        let _ = len;
     }
 
     fn advise(&self, len: usize, advice: Advice) {
@@ -132,7 +137,7 @@ impl Map {
     /// Keeps the first `len` bytes in memory.
     pub(crate) fn lock_memory(&self, len: usize) -> io::Result<()> {
         // SAFETY: locking pages changes no contents; the range is inside the map.
-        Ok(unsafe { rustix::mm::mlock(self.ptr.as_ptr().cast(), len.min(self.reserve))? })
+        unsafe { rustix::mm::mlock(self.ptr.as_ptr().cast(), len.min(self.reserve)) }.map_err(Into::into)
     }
 }
 

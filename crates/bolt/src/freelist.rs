@@ -48,7 +48,7 @@ impl FreeList {
         if let Some(first) = list.bits.first_mut() {
             *first &= !0b11;
         }
-        if let Some(last) = list.bits.last_mut().filter(|_| hwm % 64 != 0) {
+        if let Some(last) = list.bits.last_mut().filter(|_| !hwm.is_multiple_of(64)) {
             *last &= (1 << (hwm % 64)) - 1;
         }
         list.free = list.bits.iter().map(|word| word.count_ones() as u64).sum();

@@ -29,6 +29,7 @@ mod error;
 mod freelist;
 mod meta;
 mod node;
+mod open;
 mod page;
 mod scan;
 mod spill;

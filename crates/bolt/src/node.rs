@@ -14,7 +14,9 @@ pub(crate) struct Arena {
     chunks: Vec<Vec<u8>>,
 }
 
-const CHUNK: usize = 256 << 10;
+/// Chunks double from the first size to the last, so that a small transaction stays small.
+const CHUNK_MIN: usize = 4 << 10;
+const CHUNK_MAX: usize = 256 << 10;
 const IN_ARENA: u64 = 1 << 63;
 
 /// Where some bytes are: in the file's map, or (top bit set) in chunk and offset of the arena.
@@ -28,6 +30,11 @@ impl Place {
     pub fn len(self) -> usize {
         self.len as usize
     }
+
+    fn split_at(self, mid: usize) -> (Place, Place) {
+        let mid = mid as u32;
+        (Place { len: mid, ..self }, Place { at: self.at + mid as u64, len: self.len - mid })
+    }
 }
 
 impl Arena {
@@ -35,17 +42,22 @@ impl Arena {
         Arena { chunks: Vec::new() }
     }
 
-    pub fn store(&mut self, parts: [&[u8]; 2]) -> Place {
-        let len = parts[0].len() + parts[1].len();
+    pub fn store<const N: usize>(&mut self, parts: [&[u8]; N]) -> Place {
+        let len = parts.iter().map(|part| part.len()).sum();
         if self.chunks.last().is_none_or(|chunk| chunk.capacity() - chunk.len() < len) {
-            self.chunks.push(Vec::with_capacity(len.max(CHUNK)));
+            let size = (CHUNK_MIN << self.chunks.len().min(16)).min(CHUNK_MAX);
+            self.chunks.push(Vec::with_capacity(len.max(size)));
         }
         let number = self.chunks.len() as u64 - 1;
         let chunk = &mut self.chunks[number as usize];
         let at = chunk.len() as u64;
-        chunk.extend_from_slice(parts[0]);
-        chunk.extend_from_slice(parts[1]);
+        parts.iter().for_each(|part| chunk.extend_from_slice(part));
         Place { at: IN_ARENA | number << 32 | at, len: len as u32 }
+    }
+
+    /// A key and, right behind it, its value, which comes in two parts.
+    pub fn store_pair(&mut self, key: &[u8], value: [&[u8]; 2]) -> (Place, Place) {
+        self.store([key, value[0], value[1]]).split_at(key.len())
     }
 }
 

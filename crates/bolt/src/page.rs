@@ -192,15 +192,56 @@ impl<'a> Page<'a> {
 
     /// `Ok(i)` if element `i` has this key, else `Err(i)` with the place where it would be.
     pub fn search(&self, key: &[u8]) -> Result<Result<usize, usize>, Error> {
+        if self.is_leaf() {
+            self.prefetch_keys();
+            self.search_by(key, |i| self.leaf_element(i).map(|e| (e.key_at, e.key_len)))
+        } else {
+            self.search_by(key, |i| self.branch_element(i).map(|e| (e.key_at, e.key_len)))
+        }
+    }
+
+    fn search_by(
+        &self,
+        key: &[u8],
+        place: impl Fn(usize) -> Result<(usize, usize), Error>,
+    ) -> Result<Result<usize, usize>, Error> {
         let (mut low, mut high) = (0, self.count);
+        let head = head(key);
         while low < high {
             let mid = (low + high) / 2;
-            match self.key(mid)?.cmp(key) {
+            let (at, len) = place(mid)?;
+            match compare(&self.data[at..at + len], key, head) {
                 Ordering::Less => low = mid + 1,
                 Ordering::Greater => high = mid,
                 Ordering::Equal => return Ok(Ok(mid)),
             }
         }
         Ok(Err(low))
+    }
+
+    /// Keys of a leaf lie far apart, between values. Asking for all of them at once costs less than waiting for
+    /// those that a binary search happens to visit one after the other.
+    fn prefetch_keys(&self) {
+        const KEYS_MAX: usize = 24;
+        #[cfg(target_arch = "x86_64")]
+        for i in 0..self.count.min(KEYS_MAX) {
+            let at = PAGE_HEADER + i * ELEMENT;
+            let key = self.data.as_ptr().wrapping_add(at + u32_at(self.data, at + 4) as usize);
+            // SAFETY: a prefetch is a hint; it never faults, whatever the address.
+            unsafe { std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(key.cast()) };
+        }
+    }
+}
+
+/// The first 8 bytes as a number that orders as they do; `None` for shorter keys.
+fn head(key: &[u8]) -> Option<u64> {
+    key.first_chunk().map(|head| u64::from_be_bytes(*head))
+}
+
+/// As `a.cmp(b)`, where `b_head` is `head(b)`: one comparison of numbers mostly decides.
+fn compare(a: &[u8], b: &[u8], b_head: Option<u64>) -> Ordering {
+    match (head(a), b_head) {
+        (Some(a_head), Some(b_head)) if a_head != b_head => a_head.cmp(&b_head),
+        _ => a.cmp(b),
     }
 }

@@ -197,7 +197,7 @@ impl Image {
 
     pub fn clear(&mut self) {
         // A rare giant commit should not keep its memory for good.
-        const KEEP: usize = 16 << 20;
+        const KEEP: usize = 4 << 20;
         self.bytes.clear();
         self.bytes.shrink_to(KEEP);
         self.pages.clear();

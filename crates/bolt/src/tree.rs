@@ -163,8 +163,7 @@ impl Tree {
                 Ok(())
             }
             Err(i) => {
-                let key = work.arena.store([key, b""]);
-                let value = work.arena.store(value);
+                let (key, value) = work.arena.store_pair(key, value);
                 items.insert(i, LeafItem { flags, key, value });
                 Ok(())
             }

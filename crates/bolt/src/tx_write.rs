@@ -13,7 +13,7 @@ use crate::{
     disk::Map,
     error::Error,
     meta::{Meta, NO_FREELIST},
-    node::{Arena, Child, Items, Node, Size},
+    node::{Arena, Child, Items, LeafItem, Level, Node, Size},
     page::{ELEMENT_BUCKET, PAGE_HEADER},
     spill::{self, Spill},
     tree::{Tree, Work},
@@ -174,7 +174,9 @@ impl WriteTx {
         stats.spill = start.elapsed();
         (stats.txid, stats.pages) = (txid, writer.out.image.pages() as u64);
         stats.bytes = writer.out.image.bytes.len() as u64;
-        let map = self.write(writer, &meta, stats).inspect_err(|e| {
+        let map = self.db.map_for(self.work.map.clone(), meta.bytes());
+        let map = map.map_err(|source| Error::Io { op: "map the grown file", source })?;
+        self.write(writer, &map, &meta, stats).inspect_err(|e| {
             writer.poisoned = Some(match e {
                 Error::Io { op, source } => format!("{op}: {source}"),
                 e => e.to_string(),
@@ -220,11 +222,10 @@ impl WriteTx {
     }
 
     /// Data, sync, meta, sync; the second half happens only if the first is safely down.
-    fn write(&self, writer: &mut Writer, meta: &Meta, stats: &mut CommitStats) -> Result<Arc<Map>, Error> {
+    fn write(&self, writer: &mut Writer, map: &Map, meta: &Meta, stats: &mut CommitStats) -> Result<(), Error> {
         let fail = |op| move |source| Error::Io { op, source };
         let (disk, no_sync) = (&*self.db.disk, self.db.options.no_sync);
         let start = Instant::now();
-        let map = self.db.map_for(self.work.map.clone(), meta.bytes()).map_err(fail("map the grown file"))?;
         if meta.bytes() > writer.file_len {
             let len = grown_len(meta.bytes());
             disk.set_len(len).map_err(fail("grow the file"))?;
@@ -246,7 +247,7 @@ impl WriteTx {
             disk.sync().map_err(fail("sync a meta page"))?;
         }
         (stats.write, stats.sync) = (written - start, written.elapsed());
-        Ok(map)
+        Ok(())
     }
 }
 
@@ -299,15 +300,15 @@ impl BucketMut<'_> {
 /// The tree of a bucket as it is in the file; the page of an inline bucket is loaded, because it has no number.
 fn tree_of(bucket: Bucket<'_>) -> Result<Tree, Error> {
     let root = match bucket.root {
-        crate::node::Level::Page(page) if page.id == 0 => Child::Node(Box::new(Node::of_page(page)?)),
-        crate::node::Level::Page(page) => Child::Page(page.id),
-        crate::node::Level::Node(_) => return Err(Error::corrupt(0, "a bucket was opened twice")),
+        Level::Page(page) if page.id == 0 => Child::Node(Box::new(Node::of_page(page)?)),
+        Level::Page(page) => Child::Page(page.id),
+        Level::Node(_) => return Err(Error::corrupt(0, "a bucket was opened twice")),
     };
     Ok(Tree::new(root, bucket.sequence))
 }
 
 /// The items of a bucket that is small enough to live in its parent's leaf: one leaf, a quarter page, nothing nested.
-fn inlinable(node: &Node, page_size: usize) -> Option<&[crate::node::LeafItem]> {
+fn inlinable(node: &Node, page_size: usize) -> Option<&[LeafItem]> {
     let Items::Leaf(items) = &node.items else { return None };
     let size = PAGE_HEADER + items.iter().map(Size::size).sum::<usize>();
     (size <= page_size / 4 && items.iter().all(|item| !item.is_bucket())).then_some(items)

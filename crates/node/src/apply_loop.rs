@@ -61,14 +61,15 @@ impl ApplyLoop {
     }
 
     fn apply_all(&mut self, entries: &[raftpb::Entry]) -> Result<(), FatalError> {
-        let begin = Instant::now();
         for entry in entries {
             self.apply_one(entry)?;
         }
         if let Some(last) = entries.last() {
             self.shared.set_applied_term(last.term());
             self.shared.applied.advance(last.index());
-            self.shared.observer.applied(entries.len() as u64, begin.elapsed());
+            if self.shared.leader() == 0 {
+                self.proposer.send(Input::Applied);
+            }
             self.maybe_snapshot(last)?;
         }
         Ok(())

@@ -26,7 +26,6 @@ use crate::{
 /// Who this member is, for a cluster that does not exist yet.
 #[derive(Debug, Clone)]
 pub struct Identity {
-    pub name: String,
     /// Every member of the new cluster: name to peer URLs.
     pub initial_cluster: BTreeMap<String, Vec<String>>,
     pub token: String,
@@ -97,7 +96,8 @@ pub(crate) struct Bootstrapped {
 
 pub(crate) struct BootstrapOptions {
     pub data_dir: DataDir,
-    pub identity: Identity,
+    pub name: String,
+    pub identity: Option<Identity>,
     pub binary_version: Version,
     pub backend: storage::Options,
     pub wal: wal::Options,
@@ -110,7 +110,11 @@ pub(crate) fn bootstrap(options: BootstrapOptions) -> Result<Bootstrapped, Start
     if have_log && !dir.db().exists() {
         return Err(StartError::DatabaseMissing { path: dir.db().display().to_string() });
     }
-    let members = members_of_new_cluster(&options.identity.initial_cluster, &options.identity.token)?;
+    let members = match &options.identity {
+        Some(identity) => members_of_new_cluster(&identity.initial_cluster, &identity.token)?,
+        None if have_log => BTreeMap::new(),
+        None => return Err(BootstrapError::NameMissing(options.name.clone()).into()),
+    };
     dir.create()?;
     dir.remove_leftovers();
     let backend = Backend::open(&dir.db(), options.backend.clone())
@@ -160,7 +164,7 @@ fn start_new(
 }
 
 fn new_cluster(options: &BootstrapOptions, members: &BTreeMap<MemberId, Member>) -> Result<Cluster, StartError> {
-    let name = &options.identity.name;
+    let name = &options.name;
     let local = members.values().find(|m| m.name == *name).map(|m| m.id);
     let local = local.ok_or_else(|| BootstrapError::NameMissing(name.clone()))?;
     if members.len() > 1 {
@@ -216,7 +220,7 @@ fn restart(
     let cluster = load_cluster(&backend, metadata, index)?;
     let (mut wal, read) = Wal::open(&dir.wal(), &at, options.wal.clone()).map_err(|e| log_error(dir, e))?;
     let (mut hard_state, mut entries) = (read.hard_state, read.entries);
-    if entries.is_empty() && at.index() == 0 {
+    if entries.is_empty() && at.index() == 0 && new_members.contains_key(&cluster.local) {
         // The first start was cut off between the making of the log and its first entries.
         (hard_state, entries) = first_entries(&new_members);
         wal.save(Some(&hard_state), &entries).map_err(|e| log_error(dir, e))?;

@@ -18,6 +18,7 @@ pub(crate) struct CompactionTask {
 
 pub(crate) struct Compactor {
     pub tasks: Receiver<CompactionTask>,
+    pub store: Arc<mvcc::Store>,
     pub backend: Backend,
     pub shared: Arc<Shared>,
     pub batch_limit: usize,
@@ -43,7 +44,7 @@ impl Compactor {
         let begin = Instant::now();
         while self.shared.is_running() {
             let step = Instant::now();
-            let progress = job.step(&self.backend, self.batch_limit);
+            let progress = job.step(&self.store, self.batch_limit);
             self.shared.observer.compaction_step(step.elapsed());
             if progress.done {
                 // A crash must not bring the keys back that a physical compaction has said are gone.

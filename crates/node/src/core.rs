@@ -74,11 +74,19 @@ impl Core {
             ..Config::default()
         };
         let mut core = Core { raw: RawNode::new(&config, store, logger)? };
-        // A member that alone decides need not wait for an election timeout.
-        if core.raw.raft.prs().is_singleton() && core.raw.raft.promotable() {
-            core.raw.campaign()?;
-        }
+        core.lead_if_alone();
         Ok(core)
+    }
+
+    /// A member that alone decides need not wait for an election timeout, once it has applied who decides.
+    pub fn lead_if_alone(&mut self) {
+        let raft = &self.raw.raft;
+        let leads = raft.state == StateRole::Leader;
+        let log = &raft.raft_log;
+        if !leads && raft.promotable() && raft.prs().is_singleton() && log.applied() == log.committed {
+            // Refused only for reasons that an election timeout later may be gone.
+            let _ = self.raw.campaign();
+        }
     }
 
     pub fn handle_tick(&mut self) {

@@ -44,7 +44,9 @@ const APPLY_LAG_MAX: u64 = 5000;
 /// How a member runs.
 pub struct NodeOptions {
     pub data_dir: DataDir,
-    pub identity: Identity,
+    pub name: String,
+    /// Who founds a new cluster; not needed when the data dir holds a member.
+    pub identity: Option<Identity>,
     pub client_urls: Vec<String>,
     pub binary_version: Version,
     /// The cluster version a new cluster starts at.
@@ -63,6 +65,8 @@ pub struct NodeOptions {
     pub slow_apply: Duration,
     pub compaction_batch: usize,
     pub compaction_pause: Duration,
+    /// Free space in the file from which on it is defragmented at start.
+    pub defrag_threshold_bytes: Option<u64>,
     pub lease_checkpoints: bool,
     pub observer: Arc<dyn Observer>,
 }
@@ -110,11 +114,13 @@ impl Node {
     pub fn start(options: NodeOptions) -> Result<Node, StartError> {
         let booted = bootstrap(BootstrapOptions {
             data_dir: options.data_dir.clone(),
+            name: options.name.clone(),
             identity: options.identity.clone(),
             binary_version: options.binary_version,
             backend: options.backend.clone(),
             wal: options.wal.clone(),
         })?;
+        defrag_at_start(&booted.backend, options.defrag_threshold_bytes)?;
         let epoch = Instant::now();
         let parts = Parts::load(&booted, &options)?;
         let shared = Arc::new(Shared::new(booted.consistent_index, options.observer.clone()));
@@ -169,6 +175,7 @@ impl Node {
         };
         let compactor = Compactor {
             tasks: compactor_rx,
+            store: parts.store.clone(),
             backend: backend.clone(),
             shared: shared.clone(),
             batch_limit: options.compaction_batch,
@@ -202,7 +209,7 @@ impl Node {
             quota: options.quota,
             request_bytes_max: options.request_bytes_max,
             request_timeout: Duration::from_secs(5) + 2 * election_timeout,
-            name: options.identity.name,
+            name: options.name,
             client_urls: options.client_urls,
             initial_version: options.initial_version,
             threads: Mutex::new(Some(threads)),
@@ -266,6 +273,11 @@ impl Node {
                 Err(ProposeError::Timeout)
             }
         }
+    }
+
+    /// Proposes a request whose result nobody waits for.
+    pub fn propose_quietly(&self, request: InternalRaftRequest) {
+        self.proposer.send_request(request);
     }
 
     /// Returns when a read of this member's state is linearizable.
@@ -424,6 +436,15 @@ impl Parts {
         let store = mvcc::Store::open(booted.backend.clone(), options.store.clone(), |id, key| lessor.attach(id, key))?;
         Ok(Parts { store: Arc::new(store), lessor: Arc::new(Mutex::new(lessor)), alarms: Arc::new(alarms) })
     }
+}
+
+fn defrag_at_start(backend: &Backend, threshold: Option<u64>) -> Result<(), StartError> {
+    let free = backend.size().saturating_sub(backend.size_in_use());
+    if threshold.is_none_or(|threshold| free < threshold) {
+        return Ok(());
+    }
+    tracing::info!(free_bytes = free, "defragmenting before start");
+    backend.defrag().map(|_| ()).map_err(|e| StartError::Core(format!("failed to defragment: {e}")))
 }
 
 fn start_core(booted: &Bootstrapped, options: &NodeOptions) -> Result<Core, StartError> {

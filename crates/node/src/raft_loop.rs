@@ -36,6 +36,8 @@ pub(crate) enum Input {
     ReadIndex { done: oneshot::Sender<()> },
     /// A configuration change has been applied; the core must follow.
     ConfChange { change: raft::eraftpb::ConfChange, done: std::sync::mpsc::Sender<raftpb::ConfState> },
+    /// Entries have been applied that others of the core's doings wait for.
+    Applied,
     /// The file covers the log up to here.
     Snapshot { record: walpb::Snapshot },
     /// Writes down the commit index and ends the thread.
@@ -131,6 +133,7 @@ impl<L: Log> RaftLoop<L> {
                 Input::Propose { id, data } => proposals.push((id, data)),
                 Input::ReadIndex { done } => reads.push(done),
                 Input::ConfChange { change, done } => self.conf_change(&change, &done)?,
+                Input::Applied => {}
                 Input::Snapshot { record } => self.snapshot(&record)?,
                 Input::Stop => stop = true,
             }
@@ -138,6 +141,9 @@ impl<L: Log> RaftLoop<L> {
             next = if taken < INPUTS_PER_PASS_MAX { self.inputs.try_recv().ok() } else { None };
         }
         self.core.handle_applied(self.shared.applied.index());
+        if self.shared.leader() == 0 {
+            self.core.lead_if_alone();
+        }
         self.propose(proposals);
         self.read_index(reads);
         Ok(stop)

@@ -35,10 +35,6 @@ impl<T> Waits<T> {
         }
     }
 
-    pub fn is_waiting(&self, id: u64) -> bool {
-        self.waiting.lock().contains_key(&id)
-    }
-
     pub fn forget(&self, id: u64) {
         self.waiting.lock().remove(&id);
     }

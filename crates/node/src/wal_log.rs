@@ -10,7 +10,7 @@ pub(crate) struct WalLog(pub wal::Wal);
 
 impl Log for WalLog {
     fn append(&mut self, state: Option<&raftpb::HardState>, entries: &[raftpb::Entry]) -> Result<(), wal::Error> {
-        self.0.append(state, entries)
+        self.0.append(state, entries).map(|_| ())
     }
 
     fn sync(&mut self) -> Result<Duration, wal::Error> {
@@ -20,7 +20,7 @@ impl Log for WalLog {
     }
 
     fn save_snapshot(&mut self, record: &walpb::Snapshot) -> Result<(), wal::Error> {
-        self.0.save_snapshot(record)
+        self.0.save_snapshot(record).map(|_| ())
     }
 
     fn release_to(&mut self, index: u64) -> Result<(), wal::Error> {

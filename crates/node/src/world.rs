@@ -21,12 +21,11 @@ pub(crate) trait Log: Send {
 /// What is worth measuring, told to whoever measures.
 pub trait Observer: Send + Sync {
     fn log_synced(&self, _took: Duration) {}
-    fn applied(&self, _count: u64, _took: Duration) {}
     fn proposal_failed(&self) {}
     fn leader_changed(&self, _leader: u64) {}
     fn lease_revoked(&self) {}
     fn lease_expired(&self) {}
-    fn lease_granted(&self) {}
+    fn lease_granted(&self, _ttl: i64) {}
     fn lease_renewed(&self) {}
     fn compaction_step(&self, _took: Duration) {}
     fn compaction_finished(&self, _took: Duration) {}

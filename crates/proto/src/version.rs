@@ -13,6 +13,11 @@ impl Version {
     pub const fn new(major: u16, minor: u16) -> Self {
         Version { major, minor }
     }
+
+    /// As it is written in files and requests: `X.Y.0`.
+    pub fn stored(self) -> String {
+        format!("{self}.0")
+    }
 }
 
 impl fmt::Display for Version {

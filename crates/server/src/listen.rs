@@ -22,10 +22,10 @@ const CONNECTION_WINDOW_BYTES: u32 = 4 * 1024 * 1024;
 
 #[derive(Debug, thiserror::Error)]
 pub enum ListenError {
-    #[error("listen tcp {addr}: bind: {source}{}", hint(source))]
-    Bind { addr: String, source: io::Error },
-    #[error("failed to find an address for {host}: {source}")]
-    Resolve { host: String, source: io::Error },
+    #[error("listen tcp {addr}: bind: {cause}{}", hint(cause))]
+    Bind { addr: String, cause: io::Error },
+    #[error("failed to find an address for {host}: {cause}")]
+    Resolve { host: String, cause: io::Error },
 }
 
 fn hint(error: &io::Error) -> &'static str {
@@ -66,17 +66,17 @@ fn bind_unix(url: &Url) -> Result<Listener, ListenError> {
     }
     match UnixListener::bind(&path) {
         Ok(listener) => Ok(Listener::Unix(listener, path)),
-        Err(source) => Err(ListenError::Bind { addr: url.host.clone(), source }),
+        Err(cause) => Err(ListenError::Bind { addr: url.host.clone(), cause }),
     }
 }
 
 async fn bind_tcp(url: &Url, config: &Config) -> Result<Listener, ListenError> {
     let host = format!("{}:{}", bracketed(&url.host), url.port);
-    let resolve = |source| ListenError::Resolve { host: host.clone(), source };
+    let resolve = |cause| ListenError::Resolve { host: host.clone(), cause };
     let mut addresses = tokio::net::lookup_host(&host).await.map_err(resolve)?;
     let none = || io::Error::new(io::ErrorKind::NotFound, "the name has no address");
     let addr = addresses.next().ok_or_else(|| resolve(none()))?;
-    bind_addr(addr, config).map(Listener::Tcp).map_err(|source| ListenError::Bind { addr: addr.to_string(), source })
+    bind_addr(addr, config).map(Listener::Tcp).map_err(|cause| ListenError::Bind { addr: addr.to_string(), cause })
 }
 
 fn bind_addr(addr: SocketAddr, config: &Config) -> io::Result<TcpListener> {

@@ -29,12 +29,9 @@ fn try_send(backend: &Backend, to: &Sender<Result<SnapshotResponse, Status>>) ->
     tracing::info!(total_bytes = total, storage_version = %version, "sending database snapshot to client");
     let mut hash = Sha256::new();
     let mut left = total;
-    while left > 0 {
-        let mut chunk = vec![0; CHUNK_BYTES.min(left as usize)];
-        snapshot.read_exact(&mut chunk).map_err(|e| status::unknown(e.to_string()))?;
-        hash.update(&chunk);
-        left -= chunk.len() as u64;
-        let blob = Bytes::from(chunk);
+    while let Some(blob) = snapshot.next_chunk(CHUNK_BYTES).map_err(|e| status::unknown(e.to_string()))? {
+        hash.update(&blob);
+        left -= blob.len() as u64;
         let message = SnapshotResponse { remaining_bytes: left, blob, version: version.clone(), ..Default::default() };
         if to.blocking_send(Ok(message)).is_err() {
             return Ok(());

@@ -1,5 +1,6 @@
 //! The one place where errors become gRPC codes and etcd's exact texts. Clients match on both.
 
+use mvcc::check::RequestError;
 use node::{ApplyError, ProposeError, ReadError};
 use tonic::{Code, Status};
 
@@ -21,7 +22,6 @@ statuses! {
     lease_provided: InvalidArgument "etcdserver: lease is provided",
     too_many_ops: InvalidArgument "etcdserver: too many operations in txn request",
     duplicate_key: InvalidArgument "etcdserver: duplicate key given in txn request",
-    invalid_client_api_version: InvalidArgument "etcdserver: invalid client api version",
     invalid_sort_option: InvalidArgument "etcdserver: invalid sort option",
     compacted: OutOfRange "etcdserver: mvcc: required revision has been compacted",
     future_revision: OutOfRange "etcdserver: mvcc: required revision is a future revision",
@@ -37,14 +37,13 @@ statuses! {
     not_leader: FailedPrecondition "etcdserver: not leader",
     bad_leader_transferee: FailedPrecondition "etcdserver: bad leader transferee",
     corrupt: DataLoss "etcdserver: corrupt cluster",
-    watch_canceled: Canceled "etcdserver: watch canceled",
     wrong_downgrade_version_format: InvalidArgument "etcdserver: wrong downgrade target version format",
     invalid_downgrade_target_version: InvalidArgument "etcdserver: invalid downgrade target version",
     downgrade_in_process: FailedPrecondition "etcdserver: cluster has a downgrade job in progress",
     no_inflight_downgrade: FailedPrecondition "etcdserver: no inflight downgrade job",
     cluster_version_unavailable: FailedPrecondition "etcdserver: cluster version not found during downgrade",
-    member_not_found: NotFound "etcdserver: member not found",
-    member_bad_urls: InvalidArgument "etcdserver: given member URLs are invalid",
+    stream_order: Unimplemented "RangeStream does not support custom sort orders",
+    stream_filter: Unimplemented "RangeStream does not support revision filters",
 }
 
 /// Something that etcd has no name for.
@@ -67,17 +66,25 @@ pub fn from_mvcc(error: &mvcc::Error) -> Status {
     }
 }
 
-pub fn from_check(error: &mvcc::check::Error) -> Status {
-    use mvcc::check::Error;
+pub fn from_check(error: &RequestError) -> Status {
     match error {
-        Error::EmptyKey => empty_key(),
-        Error::ValueProvided => value_provided(),
-        Error::LeaseProvided => lease_provided(),
-        Error::TooManyOps { .. } => too_many_ops(),
-        Error::DuplicateKey { .. } => duplicate_key(),
-        Error::InvalidSortOption => invalid_sort_option(),
-        Error::KeyNotFound => key_not_found(),
+        RequestError::EmptyKey => empty_key(),
+        RequestError::EmptyOperation => key_not_found(),
+        RequestError::ValueProvided => value_provided(),
+        RequestError::LeaseProvided => lease_provided(),
+        RequestError::TooManyOperations => too_many_ops(),
+        RequestError::DuplicateKey => duplicate_key(),
+        RequestError::InvalidSortOption => invalid_sort_option(),
+        RequestError::StreamOrder => stream_order(),
+        RequestError::StreamFilter => stream_filter(),
     }
+}
+
+/// The answer to a call that no service has.
+pub fn unimplemented(path: &str) -> http::Response<tonic::body::Body> {
+    let mut parts = path.trim_start_matches('/').splitn(2, '/');
+    let (service, method) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
+    Status::unimplemented(format!("unknown method {method} for service {service}")).into_http()
 }
 
 pub fn from_lease(error: lease::Error) -> Status {

@@ -29,14 +29,20 @@ pub(crate) fn parse_entry(data: Bytes) -> Result<Entry, String> {
     if entry.index() == 0 || entry.term() == 0 {
         return Err(format!("an entry of index {} and term {}", entry.index(), entry.term()));
     }
-    let Ok(kind) = EntryType::try_from(entry.r#type.unwrap_or_default()) else {
-        return Err(format!("entry {} of the unknown type {}", entry.index(), entry.r#type.unwrap_or_default()));
-    };
-    // An empty ConfChangeV2 leaves a joint configuration; an empty ConfChange is nothing.
-    if kind == EntryType::EntryConfChange && entry.data.as_ref().is_none_or(Bytes::is_empty) {
-        return Err(format!("conf change entry {} without data", entry.index()));
+    if !is_known_type(&entry) {
+        let kind = entry.r#type.unwrap_or_default();
+        return Err(format!("entry {} of unknown type {kind}, or a conf change without data", entry.index()));
     }
     Ok(entry)
+}
+
+/// An empty ConfChangeV2 leaves a joint configuration; an empty ConfChange is nothing that raft writes.
+pub(crate) fn is_known_type(entry: &Entry) -> bool {
+    match EntryType::try_from(entry.r#type.unwrap_or_default()) {
+        Ok(EntryType::EntryNormal | EntryType::EntryConfChangeV2) => true,
+        Ok(EntryType::EntryConfChange) => entry.data.as_ref().is_some_and(|data| !data.is_empty()),
+        Err(_) => false,
+    }
 }
 
 /// Terms never fall along a log.

@@ -17,6 +17,7 @@ mod encoder;
 mod error;
 mod frame;
 mod metadata;
+mod open;
 mod pipeline;
 mod read;
 mod repair;

@@ -123,3 +123,50 @@ fn is_snap_name(name: &str) -> bool {
     let parts = name.strip_suffix(".snap").and_then(|stem| stem.split_once('-'));
     parts.is_some_and(|(term, index)| parse_hex16(term).is_some() && parse_hex16(index).is_some())
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    fn snapshot(term: u64, index: u64) -> raftpb::Snapshot {
+        let conf_state = Some(raftpb::ConfState { voters: vec![1], ..Default::default() });
+        let metadata = raftpb::SnapshotMetadata { conf_state, index: Some(index), term: Some(term) };
+        raftpb::Snapshot { data: Some("{}".into()), metadata: Some(metadata) }
+    }
+
+    fn record(term: u64, index: u64) -> walpb::Snapshot {
+        walpb::Snapshot { index: Some(index), term: Some(term), conf_state: None }
+    }
+
+    #[test]
+    fn the_newest_that_is_listed_and_whole_is_loaded() {
+        let dir = tempfile::tempdir().unwrap();
+        for (term, index) in [(1, 5), (1, 9), (2, 30), (2, 40)] {
+            save(dir.path(), &snapshot(term, index)).unwrap();
+        }
+        let newest = dir.path().join("0000000000000002-0000000000000028.snap");
+        fs::write(&newest, b"").unwrap();
+        fs::write(dir.path().join("db"), b"not a snapshot").unwrap();
+        let listed = [record(1, 5), record(1, 9), record(2, 40)];
+        assert_eq!(load_newest(dir.path(), &listed).unwrap(), snapshot(1, 9), "40 is empty, 30 is not listed");
+        assert!(!newest.exists() && dir.path().join("0000000000000002-0000000000000028.snap.broken").exists());
+        assert!(matches!(load_newest(dir.path(), &[]), Err(Error::NoSnapshot { .. })));
+    }
+
+    #[test]
+    fn no_damaged_file_is_taken() {
+        let good = encode(&snapshot(3, 77));
+        assert_eq!(decode(good.clone().into()).unwrap(), snapshot(3, 77));
+        for bit in 0..good.len() * 8 {
+            let mut bad = good.clone();
+            bad[bit / 8] ^= 1 << (bit % 8);
+            // Bits of the crc's varint beyond the 32nd mean nothing, and then nothing is damaged.
+            assert!(decode(bad.into()).map_or(true, |same| same == snapshot(3, 77)), "bit {bit}");
+        }
+        for cut in 0..good.len() {
+            assert!(decode(good[..cut].to_vec().into()).is_err(), "cut at {cut}");
+        }
+    }
+}

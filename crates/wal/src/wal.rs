@@ -1,7 +1,7 @@
-//! The log open for appending: create, open, save, cut, release, close.
+//! The log open for appending: save, cut, release, close.
 
 use std::{
-    path::{Path, PathBuf},
+    path::PathBuf,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -9,13 +9,12 @@ use std::{
 use proto::{raftpb, walpb};
 
 use crate::{
-    disk::{Disk, OpenMode, OsDisk},
+    check,
+    disk::Disk,
     encoder::Encoder,
     error::Error,
     pipeline::Pipeline,
-    read::{self, ReadAll},
-    repair,
-    segment::{self, Name, Segment},
+    segment::{Name, Segment},
 };
 
 /// A sync that takes longer is worth a warning, as in etcd.
@@ -51,115 +50,24 @@ pub struct Saved {
 /// Dropping it without [`Wal::close`] leaves what a crash would leave.
 #[derive(Debug)]
 pub struct Wal {
-    disk: Arc<dyn Disk>,
-    dir: PathBuf,
-    options: Options,
-    metadata: Vec<u8>,
+    pub(crate) disk: Arc<dyn Disk>,
+    pub(crate) dir: PathBuf,
+    pub(crate) options: Options,
+    pub(crate) metadata: Vec<u8>,
     /// The state written last.
-    state: raftpb::HardState,
+    pub(crate) state: raftpb::HardState,
     /// Index of the entry or snapshot saved last.
-    last_index: u64,
-    encoder: Encoder,
-    /// Locked segments, oldest first; the last one is written to.
-    held: Vec<Segment>,
-    tail: Segment,
-    pipeline: Pipeline,
-    poisoned: bool,
+    pub(crate) last_index: u64,
+    pub(crate) encoder: Encoder,
+    /// Locked segments before `tail`, oldest first.
+    pub(crate) held: Vec<Segment>,
+    /// The segment written to.
+    pub(crate) tail: Segment,
+    pub(crate) pipeline: Pipeline,
+    pub(crate) poisoned: bool,
 }
 
 impl Wal {
-    /// Whether `dir` holds any segment.
-    pub fn exists(dir: &Path) -> bool {
-        segment::list(&OsDisk, dir).is_ok()
-    }
-
-    /// Starts a log in `dir`, which must not have one. `metadata` is repeated in every segment.
-    pub fn create(dir: &Path, metadata: &[u8], options: Options) -> Result<Self, Error> {
-        Self::create_on(Arc::new(OsDisk), dir, metadata, options)
-    }
-
-    /// Opens the log for appending and reads what follows the snapshot `at`, which must have a record in the log.
-    ///
-    /// A record that a crash left incomplete at the end is cut off, after copying its segment to `.broken`.
-    pub fn open(dir: &Path, at: &walpb::Snapshot, options: Options) -> Result<(Self, ReadAll), Error> {
-        Self::open_on(Arc::new(OsDisk), dir, at, options)
-    }
-
-    /// Reads what follows the snapshot `at`; takes no lock, changes nothing, leaves an incomplete last record out.
-    pub fn read(dir: &Path, at: &walpb::Snapshot) -> Result<ReadAll, Error> {
-        Self::read_on(&OsDisk, dir, at)
-    }
-
-    /// The snapshot records that may be started from: those not after the last commit index. Oldest first.
-    pub fn valid_snapshots(dir: &Path) -> Result<Vec<walpb::Snapshot>, Error> {
-        Self::valid_snapshots_on(&OsDisk, dir)
-    }
-
-    /// [`Wal::create`] on a given disk.
-    pub fn create_on(disk: Arc<dyn Disk>, dir: &Path, metadata: &[u8], options: Options) -> Result<Self, Error> {
-        let temporary = clear_for_create(&*disk, dir)?;
-        // The log appears whole under its name or not at all.
-        disk.create_dir_all(&temporary).map_err(Error::io("create", &temporary))?;
-        let name = Name { seq: 0, index: 0 };
-        let path = temporary.join(name.to_string());
-        let file = disk.open(&path, OpenMode::Create).map_err(Error::io("create", &path))?;
-        file.allocate(options.segment_bytes).map_err(Error::io("preallocate", &path))?;
-
-        let mut encoder = Encoder::new(0, 0);
-        encoder.crc();
-        encoder.metadata(metadata);
-        encoder.snapshot(&walpb::Snapshot { index: Some(0), term: Some(0), conf_state: None });
-        encoder.flush(file.as_ref()).map_err(Error::io("write", &path))?;
-        file.sync_data().map_err(Error::io("sync", &path))?;
-
-        disk.sync_dir(&temporary).map_err(Error::io("sync", &temporary))?;
-        disk.rename(&temporary, dir).map_err(Error::io("rename to", dir))?;
-        let parent = parent_of(dir);
-        disk.sync_dir(parent).map_err(Error::io("sync", parent))?;
-        let tail = Segment { name, path: dir.join(name.to_string()), file };
-        let state = raftpb::HardState::default();
-        Self::start(disk, dir, options, metadata, state, 0, encoder, Vec::new(), tail)
-    }
-
-    /// [`Wal::open`] on a given disk.
-    pub fn open_on(
-        disk: Arc<dyn Disk>,
-        dir: &Path,
-        at: &walpb::Snapshot,
-        options: Options,
-    ) -> Result<(Self, ReadAll), Error> {
-        let names = segment::list(&*disk, dir)?;
-        let names = segment::select(dir, &names, at.index())?;
-        let mut held = segment::open(&*disk, dir, names, OpenMode::Write)?;
-        let (all, end) = read::read_segments(dir, &held, at)?;
-        let last = all.entries.last().map_or(at.index(), raftpb::Entry::index);
-        if all.hard_state.commit() > last {
-            return Err(Error::CommitBeyondLog { dir: dir.into(), commit: all.hard_state.commit(), last });
-        }
-        let Some(tail) = held.pop() else { return Err(Error::FileNotFound { dir: dir.into() }) };
-        if let Some(why) = &end.torn {
-            repair::cut_torn_tail(&*disk, &tail, end.offset, why)?;
-        }
-        repair::zero_from(&tail, end.offset, options.segment_bytes)?;
-        let encoder = Encoder::new(end.offset, end.crc);
-        let state = all.hard_state;
-        let wal = Self::start(disk, dir, options, &all.metadata, state, end.last_index, encoder, held, tail)?;
-        Ok((wal, all))
-    }
-
-    /// [`Wal::read`] on a given disk.
-    pub fn read_on(disk: &dyn Disk, dir: &Path, at: &walpb::Snapshot) -> Result<ReadAll, Error> {
-        let names = segment::list(disk, dir)?;
-        let names = segment::select(dir, &names, at.index())?;
-        let segments = segment::open(disk, dir, names, OpenMode::Read)?;
-        Ok(read::read_segments(dir, &segments, at)?.0)
-    }
-
-    /// [`Wal::valid_snapshots`] on a given disk.
-    pub fn valid_snapshots_on(disk: &dyn Disk, dir: &Path) -> Result<Vec<walpb::Snapshot>, Error> {
-        read::valid_snapshots(disk, dir)
-    }
-
     /// Appends entries, then the state if it is not empty. On return they are on disk if there are entries or if term
     /// or vote changed; a new commit index alone is not worth a sync, as it can be learnt again.
     pub fn save(&mut self, state: Option<&raftpb::HardState>, entries: &[raftpb::Entry]) -> Result<Saved, Error> {
@@ -226,23 +134,6 @@ impl Wal {
         self.last_index
     }
 
-    #[expect(clippy::too_many_arguments, reason = "the one place where create and open meet, private")]
-    fn start(
-        disk: Arc<dyn Disk>,
-        dir: &Path,
-        options: Options,
-        metadata: &[u8],
-        state: raftpb::HardState,
-        last_index: u64,
-        encoder: Encoder,
-        held: Vec<Segment>,
-        tail: Segment,
-    ) -> Result<Self, Error> {
-        let pipeline = Pipeline::start(disk.clone(), dir, options.segment_bytes)?;
-        let (dir, metadata) = (dir.to_path_buf(), metadata.to_vec());
-        Ok(Self { disk, dir, options, metadata, state, last_index, encoder, held, tail, pipeline, poisoned: false })
-    }
-
     fn is_full(&self) -> bool {
         self.encoder.end() >= self.options.segment_bytes
     }
@@ -304,7 +195,7 @@ impl Wal {
         if self.poisoned { Err(Error::Poisoned { path: self.tail.path.clone() }) } else { Ok(()) }
     }
 
-    /// A log with a hole could not be opened again, so the hole is refused before anything is written.
+    /// A log that could not be opened again is not written in the first place.
     fn check_entries(&self, entries: &[raftpb::Entry]) -> Result<(), Error> {
         let mut last = self.last_index;
         for entry in entries {
@@ -316,12 +207,15 @@ impl Wal {
             if index - 1 > last {
                 return refuse("entries between them are missing");
             }
+            if !check::is_known_type(entry) {
+                return refuse("its type is unknown, or it is a conf change without data");
+            }
             last = index;
         }
         Ok(())
     }
 
-    /// What a reader would take for damage is not written in the first place.
+    /// The same for states.
     fn check_state(&self, state: Option<&raftpb::HardState>) -> Result<(), Error> {
         let (term_before, commit_before) = (self.state.term(), self.state.commit());
         match state.map(|state| (state.term(), state.commit())) {
@@ -350,40 +244,5 @@ fn check_snapshot(snapshot: &walpb::Snapshot) -> Result<(), Error> {
         (_, None, _) => refuse("snapshot is missing term"),
         (Some(1..), _, None) => refuse("saved (not-initial) snapshot is missing ConfState"),
         _ => Ok(()),
-    }
-}
-
-/// Makes sure that renaming the returned temporary directory to `dir` will destroy nothing but left-over spare files.
-fn clear_for_create(disk: &dyn Disk, dir: &Path) -> Result<PathBuf, Error> {
-    let temporary = PathBuf::from(format!("{}.tmp", dir.display()));
-    for name in list_if_present(disk, dir)? {
-        if Name::parse(&name).is_some() {
-            return Err(Error::Exists { dir: dir.into() });
-        }
-        if !name.ends_with(".tmp") {
-            return Err(Error::NotEmpty { dir: dir.into(), name });
-        }
-    }
-    for dir in [dir, &temporary] {
-        let names = list_if_present(disk, dir)?;
-        for name in &names {
-            let path = dir.join(name);
-            disk.remove_file(&path).map_err(Error::io("remove", &path))?;
-        }
-    }
-    Ok(temporary)
-}
-
-fn list_if_present(disk: &dyn Disk, dir: &Path) -> Result<Vec<String>, Error> {
-    match disk.list(dir) {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Vec::new()),
-        other => other.map_err(Error::io("list", dir)),
-    }
-}
-
-fn parent_of(dir: &Path) -> &Path {
-    match dir.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        _ => Path::new("."),
     }
 }

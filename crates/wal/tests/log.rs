@@ -102,6 +102,10 @@ fn a_later_entry_replaces_the_tail() {
     assert_eq!(wal.last_index(), 13);
     let refused = wal.save(None, &[entry(2, 15, "hole")]);
     assert!(matches!(refused, Err(Error::InvalidEntry { index: 15, last: 13, .. })));
+    for bad in [Some(1), Some(3)] {
+        let refused = wal.save(None, &[proto::raftpb::Entry { r#type: bad, ..entry(2, 14, "") }]);
+        assert!(matches!(refused, Err(Error::InvalidEntry { index: 14, .. })));
+    }
     for back in [state(1, 7, 12), state(2, 1, 10)] {
         assert!(matches!(wal.save(Some(&back), &[]), Err(Error::InvalidState { .. })));
     }

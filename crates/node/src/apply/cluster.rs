@@ -34,7 +34,7 @@ impl State {
         let old = self.cluster.read().version();
         self.cluster.write().set_version(version);
         schema::cluster::put_version(batch, version);
-        if old.is_none_or(|old| old <= version) && version >= schema::version::STORED_SINCE {
+        if old.is_none_or(|old| old <= version) && version >= schema::version::V3_6 {
             schema::meta::put_storage_version(batch, version);
         }
         match old {

@@ -26,7 +26,7 @@ impl State {
         }
         let fits = self.quota.fits(&self.backend, quota::LEASE_COST);
         let ttl = self.lessor.lock().grant(batch, self.epoch.elapsed(), request.id, request.ttl)?;
-        self.observer.lease_granted();
+        self.observer.lease_granted(ttl);
         if !fits {
             return Err(ApplyError::NoSpace);
         }

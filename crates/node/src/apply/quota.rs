@@ -3,7 +3,6 @@
 use proto::etcdserverpb::{PutRequest, RequestOp, TxnRequest, request_op::Request};
 use storage::Backend;
 
-pub const QUOTA_BYTES_DEFAULT: u64 = 2 * 1024 * 1024 * 1024;
 pub const LEASE_COST: u64 = 64;
 const KV_OVERHEAD: u64 = 256;
 
@@ -14,12 +13,8 @@ pub struct Quota {
 }
 
 impl Quota {
-    /// From `--quota-backend-bytes`: 0 is the default of 2 GiB, a negative number is none.
-    pub fn from_flag(bytes: i64) -> Quota {
-        let bytes_max = match bytes {
-            0 => Some(QUOTA_BYTES_DEFAULT),
-            n => u64::try_from(n).ok(),
-        };
+    /// `None` is no limit.
+    pub fn new(bytes_max: Option<u64>) -> Quota {
         Quota { bytes_max }
     }
 
@@ -67,12 +62,5 @@ mod tests {
         let txn = TxnRequest { success: vec![put(10)], failure: vec![put(1), nested], ..Default::default() };
         assert_eq!(txn_cost(&txn), 2 * (KV_OVERHEAD + 1));
         assert_eq!(txn_cost(&TxnRequest::default()), 0);
-    }
-
-    #[test]
-    fn flags() {
-        assert_eq!(Quota::from_flag(0).bytes_max(), Some(QUOTA_BYTES_DEFAULT));
-        assert_eq!(Quota::from_flag(-1).bytes_max(), None);
-        assert_eq!(Quota::from_flag(7).bytes_max(), Some(7));
     }
 }

@@ -13,7 +13,7 @@ use super::{
     token::{Token, TokenKind, Tokens, integer, number_length},
 };
 use crate::{
-    schema::{Field, Kind, Message, Schema},
+    schema::{Field, Kind, Schema},
     wire::DEPTH_MAX,
 };
 
@@ -53,7 +53,7 @@ impl Decoder<'_> {
             match &token.kind {
                 TokenKind::Close => return Ok(()),
                 TokenKind::String(name) => match message.field_named(name) {
-                    Some(field) => self.member(message, field, &token, &mut seen, out, depth)?,
+                    Some(field) => self.member(field, &token, &mut seen, out, depth)?,
                     None => self.tokens.skip_value()?,
                 },
                 _ => return Err(self.tokens.unexpected(&token)),
@@ -63,7 +63,6 @@ impl Decoder<'_> {
 
     fn member<'s>(
         &mut self,
-        message: &'s Message,
         field: &'s Field,
         name: &Token,
         seen: &mut Seen<'s>,
@@ -85,7 +84,6 @@ impl Decoder<'_> {
             let what = format!("error parsing {}, oneof {oneof} is already set", name.raw);
             return Err(self.tokens.value_error(name.at, what));
         }
-        debug_assert!(message.field(field.number).is_some());
         self.value(field, out, depth)
     }
 

@@ -10,8 +10,8 @@ use super::{Config, table};
 /// Source address of the default route. Connecting a UDP socket only asks the routing table; nothing is sent.
 pub(super) fn default_host() -> Option<IpAddr> {
     let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).ok()?;
-    // An address of TEST-NET-1, which is on no local network.
-    socket.connect((Ipv4Addr::new(192, 0, 2, 1), 9)).ok()?;
+    // An address reserved for documentation: no network of its own, so the default route leads there.
+    socket.connect((Ipv4Addr::new(203, 0, 113, 1), 9)).ok()?;
     let ip = socket.local_addr().ok()?.ip();
     (!ip.is_unspecified() && !ip.is_loopback()).then_some(ip)
 }

@@ -55,6 +55,23 @@ fn names_of_etcd() {
     assert_eq!(missing, ["discovery", "discovery-proxy"], "etcd prints these in its help but does not take them");
 }
 
+proptest::proptest! {
+    /// Whatever is typed, the answer is a configuration or a refusal.
+    #[test]
+    fn no_input_panics(flag in "-{0,3}[a-z-]{0,20}", value in ".{0,40}", text in "(?s).{0,200}") {
+        let _ = Config::from_args_on(&[format!("{flag}={value}"), value.clone()], &[], machine);
+        for flag in table::flags().filter(|flag| flag.name != "config-file") {
+            let _ = value::Value::parse(flag.kind, &value);
+        }
+        let env = [("ETCD_INITIAL_CLUSTER".to_owned(), value.clone())];
+        if let Ok(Parsed::Run(config)) = Config::from_args_on(&[], &env, machine) {
+            let _ = config.verify_bootstrap();
+        }
+        let _ = file::parse(Path::new("x"), &text, &mut Vec::new());
+        let _ = file::parse(Path::new("x"), &format!("name: {value}\n{flag}: {value}\n"), &mut Vec::new());
+    }
+}
+
 fn read_case(input: &str) -> Case {
     let mut case = Case::default();
     for line in input.trim_start_matches('\n').lines() {

@@ -4,8 +4,8 @@ use mvcc::check;
 use node::{Response as Applied, quota};
 use proto::etcdserverpb::{
     AlarmRequest, AlarmType, CompactionRequest, CompactionResponse, DeleteRangeRequest, DeleteRangeResponse,
-    InternalRaftRequest, PutRequest, PutResponse, RangeRequest, RangeResponse, RequestOp, TxnRequest, TxnResponse,
-    alarm_request::AlarmAction, kv_server::Kv, request_op::Request as Op,
+    InternalRaftRequest, PutRequest, PutResponse, RangeRequest, RangeResponse, TxnRequest, TxnResponse,
+    alarm_request::AlarmAction, kv_server::Kv,
 };
 use tonic::{Request, Response, Status};
 
@@ -19,13 +19,7 @@ impl Kv for KvService {
     type RangeStreamStream = RangeChunks;
 
     async fn range(&self, request: Request<RangeRequest>) -> Result<Response<RangeResponse>, Status> {
-        let request = request.into_inner();
-        check::range(&request).map_err(|e| status::from_check(&e))?;
-        if !request.serializable {
-            self.0.linearize().await?;
-        }
-        let result = self.0.node.store().range(&request).map_err(|e| status::from_mvcc(&e))?;
-        let mut response = result.into_response();
+        let mut response = self.0.range(request.get_ref()).await?.into_response();
         response.header = self.0.fill(response.header);
         Ok(Response::new(response))
     }
@@ -42,7 +36,7 @@ impl Kv for KvService {
     async fn put(&self, request: Request<PutRequest>) -> Result<Response<PutResponse>, Status> {
         let request = request.into_inner();
         check::put(&request).map_err(|e| status::from_check(&e))?;
-        self.check_quota(quota::put_cost(&request))?;
+        self.0.check_quota(quota::put_cost(&request))?;
         let put = InternalRaftRequest { put: Some(request), ..Default::default() };
         match self.0.propose(put).await? {
             Applied::Put(mut response) => {
@@ -72,13 +66,13 @@ impl Kv for KvService {
     async fn txn(&self, request: Request<TxnRequest>) -> Result<Response<TxnResponse>, Status> {
         let request = request.into_inner();
         check::txn(&request, self.0.limits.txn_ops_max).map_err(|e| status::from_check(&e))?;
-        let mut response = if is_read_only(&request) {
-            if !is_serializable(&request) {
+        let mut response = if mvcc::is_read_only(&request) {
+            if !mvcc::is_serializable(&request) {
                 self.0.linearize().await?;
             }
             self.0.node.store().read_txn(&request).map_err(|e| status::from_mvcc(&e))?
         } else {
-            self.check_quota(quota::txn_cost(&request))?;
+            self.0.check_quota(quota::txn_cost(&request))?;
             let txn = InternalRaftRequest { txn: Some(request), ..Default::default() };
             match self.0.propose(txn).await? {
                 Applied::Txn(response) => response,
@@ -107,14 +101,8 @@ impl Kv for KvService {
     }
 }
 
-impl KvService {
-    /// Turns a write away before it enters the log, and raises the alarm.
-    fn check_quota(&self, cost: u64) -> Result<(), Status> {
-        self.0.check_quota(cost)
-    }
-}
-
 impl Context {
+    /// Turns a write away before it enters the log, and raises the alarm.
     pub(super) fn check_quota(&self, cost: u64) -> Result<(), Status> {
         if self.node.quota().fits(self.node.backend(), cost) {
             return Ok(());
@@ -129,21 +117,4 @@ impl Context {
         }
         Err(status::no_space())
     }
-}
-
-fn is_read_only(txn: &TxnRequest) -> bool {
-    let reads = |ops: &[RequestOp]| {
-        ops.iter().all(|op| match &op.request {
-            Some(Op::RequestRange(_)) => true,
-            Some(Op::RequestTxn(txn)) => is_read_only(txn),
-            _ => false,
-        })
-    };
-    reads(&txn.success) && reads(&txn.failure)
-}
-
-/// As in etcd: only plain ranges that all ask for it.
-fn is_serializable(txn: &TxnRequest) -> bool {
-    let mut ops = txn.success.iter().chain(&txn.failure);
-    ops.all(|op| matches!(&op.request, Some(Op::RequestRange(range)) if range.serializable))
 }

@@ -1,6 +1,7 @@
 //! The gRPC services. Each call reads as a line: check, ask or propose, answer.
 
 mod cluster;
+pub mod hot;
 mod kv;
 mod lease;
 mod maintenance;
@@ -16,13 +17,14 @@ use tonic::Status;
 pub use self::{
     cluster::ClusterService, kv::KvService, lease::LeaseService, maintenance::MaintenanceService, watch::WatchService,
 };
-use crate::{metrics::Metrics, status};
+use crate::status;
+
+pub(crate) const MESSAGE_OVERHEAD_BYTES: usize = 512 * 1024;
 
 /// What every service needs. Cheap to clone.
 #[derive(Clone)]
 pub struct Context {
     pub node: Arc<Node>,
-    pub metrics: Arc<Metrics>,
     pub limits: Limits,
     cluster_id: u64,
     member_id: u64,
@@ -38,17 +40,18 @@ pub struct Limits {
 }
 
 impl Context {
-    pub fn new(node: Arc<Node>, metrics: Arc<Metrics>, limits: Limits) -> Context {
+    pub fn new(node: Arc<Node>, limits: Limits) -> Context {
         let cluster = node.cluster();
-        Context { cluster_id: cluster.id.0, member_id: cluster.local.0, node, metrics, limits }
+        Context { cluster_id: cluster.id.0, member_id: cluster.local.0, node, limits }
     }
 
     pub fn member_id(&self) -> u64 {
         self.member_id
     }
 
-    pub fn cluster_id(&self) -> u64 {
-        self.cluster_id
+    /// The largest message that is read: the request limit, and room for what surrounds a request.
+    pub fn message_bytes_max(&self) -> usize {
+        self.limits.request_bytes_max + MESSAGE_OVERHEAD_BYTES
     }
 
     pub fn header_at(&self, revision: i64) -> ResponseHeader {

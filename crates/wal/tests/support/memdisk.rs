@@ -66,6 +66,16 @@ impl MemDisk {
         Self(Arc::new(Mutex::new(Inner { files, ..Inner::default() })))
     }
 
+    /// Another disk with the same files.
+    pub fn fork(&self) -> Self {
+        let files = self.lock().files.clone();
+        let copy = |(path, contents): (PathBuf, Arc<Mutex<Contents>>)| {
+            (path, Arc::new(Mutex::new(contents.lock().unwrap().clone())))
+        };
+        let files = files.into_iter().map(copy).collect();
+        Self(Arc::new(Mutex::new(Inner { files, ..Inner::default() })))
+    }
+
     pub fn paths(&self) -> Vec<PathBuf> {
         self.lock().files.keys().cloned().collect()
     }

@@ -2,6 +2,7 @@
 #![allow(dead_code, reason = "every test file uses another part")]
 
 pub mod memdisk;
+pub mod peers;
 
 use bytes::Bytes;
 use proto::{

@@ -1,0 +1,146 @@
+//! The hash over bucket `key`, by which members find out whether they hold the same.
+
+use std::ops::ControlFlow;
+
+use storage::{Bucket, Read, schema::RevisionKey};
+
+use crate::{Error, KeyRange, Revision, store::Shared};
+
+/// Equal on members that hold the same revisions.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct HashKv {
+    pub hash: u32,
+    /// What was compacted when the hash was made; hashes with different ones cannot be compared.
+    pub compact_revision: i64,
+    /// The last revision that the hash covers.
+    pub hash_revision: i64,
+    /// The newest revision of the store.
+    pub revision: i64,
+}
+
+/// Hashes that compactions left, by revision; the newest ten.
+#[derive(Debug, Default)]
+pub(crate) struct Hashes(Vec<HashKv>);
+
+const HASHES_MAX: usize = 10;
+
+impl Hashes {
+    pub fn store(&mut self, hash: HashKv) {
+        let at = self.0.partition_point(|h| h.hash_revision <= hash.hash_revision);
+        self.0.insert(at, hash);
+        if self.0.len() > HASHES_MAX {
+            self.0.remove(0);
+        }
+    }
+
+    fn at(&self, revision: i64) -> Option<HashKv> {
+        self.0.iter().find(|h| h.hash_revision == revision).copied()
+    }
+}
+
+/// Hashes records of bucket `key`, given in order.
+#[derive(Debug)]
+pub(crate) struct Hasher {
+    crc: u32,
+    compact_revision: i64,
+    hash_revision: i64,
+    /// Of the revisions up to `compact_revision`, those that count. Ascending.
+    keep: Vec<Revision>,
+    next_kept: usize,
+    /// As in etcd, if nothing at all is kept then nothing is left out.
+    skips: bool,
+}
+
+impl Hasher {
+    /// `keep` are the revisions that compaction at `hash_revision` keeps, in ascending order.
+    pub fn new(compact_revision: i64, hash_revision: i64, mut keep: Vec<Revision>) -> Self {
+        let skips = !keep.is_empty();
+        keep.truncate(keep.partition_point(|r| r.main <= compact_revision));
+        let crc = crc32c::crc32c(Bucket::Key.name().as_bytes());
+        Hasher { crc, compact_revision, hash_revision, keep, next_kept: 0, skips }
+    }
+
+    pub fn write(&mut self, at: RevisionKey, key: &[u8], value: &[u8]) {
+        if at.main > self.hash_revision {
+            return;
+        }
+        if at.main <= self.compact_revision && self.skips && !self.is_kept(at) {
+            return;
+        }
+        // Releases before 3.5.16 removed a tombstone at the compacted revision.
+        if at.main == self.compact_revision && at.tombstone {
+            return;
+        }
+        self.crc = crc32c::crc32c_append(self.crc, key);
+        self.crc = crc32c::crc32c_append(self.crc, value);
+    }
+
+    pub fn finish(self, revision: i64) -> HashKv {
+        HashKv { hash: self.crc, compact_revision: self.compact_revision, hash_revision: self.hash_revision, revision }
+    }
+
+    fn is_kept(&mut self, at: RevisionKey) -> bool {
+        let at = Revision::new(at.main, at.sub as u32);
+        while self.keep.get(self.next_kept).is_some_and(|kept| *kept < at) {
+            self.next_kept += 1;
+        }
+        self.keep.get(self.next_kept) == Some(&at)
+    }
+}
+
+impl Shared {
+    pub fn hash_kv(&self, rev: i64) -> Result<HashKv, Error> {
+        if let Some(known) = self.hashes.lock().at(rev) {
+            return Ok(HashKv { revision: self.revision(), ..known });
+        }
+        loop {
+            let compact_revision = self.compact_revision();
+            let hash = self.compute_hash(rev, compact_revision)?;
+            // Otherwise a compaction removed some of what was to be hashed.
+            if self.compact_revision() == compact_revision {
+                return Ok(hash);
+            }
+        }
+    }
+
+    pub fn compaction_hashes(&self) -> Vec<HashKv> {
+        let revision = self.revision();
+        self.hashes.lock().0.iter().map(|h| HashKv { revision, ..*h }).collect()
+    }
+
+    fn compute_hash(&self, rev: i64, compact_revision: i64) -> Result<HashKv, Error> {
+        let (current, values) = self.snapshot();
+        if rev > 0 && rev < compact_revision {
+            return Err(Error::Compacted { requested: rev, compact_revision });
+        }
+        if rev > current {
+            return Err(Error::FutureRevision { requested: rev, current });
+        }
+        let rev = if rev == 0 { current } else { rev };
+        let mut hasher = Hasher::new(compact_revision, rev, self.kept_at(rev));
+        let tail_key = RevisionKey::new(values.tail.revision, 0).encode();
+        let to = if values.tail.changes.is_empty() { &b""[..] } else { &tail_key };
+        values.view.scan(Bucket::Key, b"", to, &mut |key, value| {
+            match RevisionKey::decode(key) {
+                Some(at) if at.main <= rev => hasher.write(at, key, value),
+                _ => return ControlFlow::Break(()),
+            }
+            ControlFlow::Continue(())
+        });
+        for (at, value) in values.tail.records() {
+            hasher.write(at, &at.encode(), value);
+        }
+        Ok(hasher.finish(current))
+    }
+
+    /// The newest revision up to `rev` of each key that exists then, ascending.
+    fn kept_at(&self, rev: i64) -> Vec<Revision> {
+        let mut keep = Vec::new();
+        self.index.read().visit(KeyRange::new(b"\0", b"\0"), |_, ki| {
+            keep.extend(ki.keep(rev));
+            ControlFlow::Continue(())
+        });
+        keep.sort_unstable();
+        keep
+    }
+}

@@ -1,0 +1,229 @@
+//! The changes of one request.
+
+use std::{ops::ControlFlow, sync::Arc};
+
+use bytes::Bytes;
+use proto::etcdserverpb::{
+    DeleteRangeRequest, DeleteRangeResponse, PutRequest, PutResponse, RangeRequest, ResponseHeader, TxnRequest,
+    TxnResponse,
+};
+use storage::{Batch, Bucket};
+
+use crate::{
+    Error, KeyRange, RangeResult, Revision,
+    index::Before,
+    range::{At, Count, Values},
+    raw_kv::KvFields,
+    store::Shared,
+    txn,
+    values::{InBatch, Tail, TailChange},
+};
+
+/// The leases that keys are attached to.
+pub trait Leases {
+    fn exists(&self, id: i64) -> bool;
+    fn attach(&mut self, id: i64, key: &Bytes);
+    /// The lease may be gone already.
+    fn detach(&mut self, id: i64, key: &[u8]);
+}
+
+/// For stores without leases.
+impl Leases for () {
+    fn exists(&self, _id: i64) -> bool {
+        false
+    }
+    fn attach(&mut self, _id: i64, _key: &Bytes) {}
+    fn detach(&mut self, _id: i64, _key: &[u8]) {}
+}
+
+/// Changes that become one revision. Each operation sees those before it. An operation that fails has changed
+/// nothing. Ends, and is published, when dropped or by [`end`](WriteTxn::end).
+pub struct WriteTxn<'a, 'b> {
+    store: &'a Arc<Shared>,
+    batch: &'a mut Batch<'b>,
+    leases: &'a mut dyn Leases,
+    /// The newest revision before this.
+    begun_at: i64,
+    changes: Vec<TailChange>,
+    keys: Vec<Bytes>,
+    operations: usize,
+}
+
+impl<'a, 'b> WriteTxn<'a, 'b> {
+    pub(crate) fn begin(store: &'a Arc<Shared>, batch: &'a mut Batch<'b>, leases: &'a mut dyn Leases) -> Self {
+        let begun_at = store.revision();
+        WriteTxn { store, batch, leases, begun_at, changes: Vec::new(), keys: Vec::new(), operations: 0 }
+    }
+
+    /// The revision that a read sees now: the next one, once something was changed.
+    pub fn revision(&self) -> i64 {
+        self.begun_at + i64::from(!self.changes.is_empty())
+    }
+
+    pub fn put(&mut self, req: &PutRequest) -> Result<PutResponse, Error> {
+        self.check_put(req)?;
+        self.put_checked(req)
+    }
+
+    pub fn delete_range(&mut self, req: &DeleteRangeRequest) -> Result<DeleteRangeResponse, Error> {
+        self.operations += 1;
+        self.store.counters.deletes.add(1);
+        let range = KeyRange::new(&req.key, &req.range_end);
+        let prev_kvs = if req.prev_kv {
+            let read = RangeRequest { key: req.key.clone(), range_end: req.range_end.clone(), ..Default::default() };
+            self.at(|at| at.range(&read, Count::Read))?.kvs.decode()
+        } else {
+            Vec::new()
+        };
+        let deleted = self.delete_keys(range)?;
+        Ok(DeleteRangeResponse { header: self.header(), deleted, prev_kvs })
+    }
+
+    pub fn range(&mut self, req: &RangeRequest) -> Result<RangeResult, Error> {
+        self.operations += 1;
+        self.store.counters.ranges.add(1);
+        self.at(|at| at.range(req, Count::All))
+    }
+
+    /// Runs a transaction. Everything that can fail is checked first: it is done whole, or not at all.
+    pub fn txn(&mut self, req: &TxnRequest) -> Result<TxnResponse, Error> {
+        txn::run_write(self, req, txn::Ranges::Run)
+    }
+
+    /// As [`txn`](Self::txn) where nobody waits for the answer: its ranges are checked, but not read.
+    pub fn txn_without_ranges(&mut self, req: &TxnRequest) -> Result<TxnResponse, Error> {
+        txn::run_write(self, req, txn::Ranges::Skip)
+    }
+
+    /// Publishes the changes to readers and watchers. Gives the newest revision.
+    pub fn end(self) -> i64 {
+        self.revision()
+    }
+
+    /// Fails where [`put_checked`](Self::put_checked) would.
+    pub(crate) fn check_put(&self, req: &PutRequest) -> Result<(), Error> {
+        if req.lease != 0 && !self.leases.exists(req.lease) {
+            return Err(Error::LeaseNotFound { id: req.lease });
+        }
+        if (req.ignore_value || req.ignore_lease) && self.store.index.read().get(&req.key, self.revision()).is_none() {
+            return Err(Error::KeyNotFound);
+        }
+        Ok(())
+    }
+
+    pub(crate) fn put_checked(&mut self, req: &PutRequest) -> Result<PutResponse, Error> {
+        self.operations += 1;
+        let previous =
+            if req.ignore_value || req.ignore_lease || req.prev_kv { self.at(|at| at.get(&req.key))? } else { None };
+        let kept = previous.as_ref();
+        let value = if req.ignore_value { kept.map_or(&b""[..], |kv| &kv.value) } else { &req.value };
+        let lease = if req.ignore_lease { kept.map_or(0, |kv| kv.lease) } else { req.lease };
+        self.put_value(&req.key, value, lease)?;
+        Ok(PutResponse { header: self.header(), prev_kv: previous.filter(|_| req.prev_kv) })
+    }
+
+    pub(crate) fn header(&self) -> Option<ResponseHeader> {
+        Some(ResponseHeader { revision: self.revision(), ..Default::default() })
+    }
+
+    /// Reads what the changes so far leave.
+    pub(crate) fn at<T>(&self, f: impl FnOnce(&At<'_, InBatch<'_, 'b>>) -> T) -> T {
+        let values = InBatch(self.batch);
+        let compact_revision = || self.store.compact_revision();
+        f(&At {
+            index: &self.store.index,
+            values: &values,
+            current: self.revision(),
+            compact_revision: &compact_revision,
+        })
+    }
+
+    pub(crate) fn compact_revision(&self) -> i64 {
+        self.store.compact_revision()
+    }
+
+    fn next_revision(&self) -> Revision {
+        Revision::new(self.begun_at + 1, self.changes.len() as u32)
+    }
+
+    fn put_value(&mut self, key: &Bytes, value: &[u8], lease: i64) -> Result<(), Error> {
+        let revision = self.next_revision();
+        let before = self.store.index.write().put(key, revision, lease != 0);
+        let old_lease = self.lease_of(&before)?;
+        let raw = KvFields {
+            key,
+            create_revision: before.map_or(revision.main, |b| b.found.created),
+            mod_revision: revision.main,
+            version: before.map_or(0, |b| b.found.version) + 1,
+            value,
+            lease,
+        }
+        .to_bytes();
+        self.batch.put(Bucket::Key, revision.put_key(), raw.clone());
+        self.store.counters.puts.add(1);
+        self.store.counters.put_bytes.add(key.len() + value.len());
+        self.changes.push(TailChange { tombstone: false, raw });
+        self.keys.push(key.clone());
+        if old_lease == lease {
+            return Ok(());
+        }
+        if old_lease != 0 {
+            self.leases.detach(old_lease, key);
+        }
+        if lease != 0 {
+            self.leases.attach(lease, key);
+        }
+        Ok(())
+    }
+
+    fn delete_keys(&mut self, range: KeyRange<'_>) -> Result<i64, Error> {
+        let mut keys = Vec::new();
+        let at = self.revision();
+        self.store.index.read().visit(range, |key, ki| {
+            if ki.get(at).is_some() {
+                keys.push(Bytes::copy_from_slice(key));
+            }
+            ControlFlow::Continue(())
+        });
+        let deleted = keys.len() as i64;
+        for key in keys {
+            self.delete_key(key)?;
+        }
+        Ok(deleted)
+    }
+
+    fn delete_key(&mut self, key: Bytes) -> Result<(), Error> {
+        let revision = self.next_revision();
+        let before = self.store.index.write().tombstone(&key, revision);
+        let lease = self.lease_of(&before)?;
+        let raw = KvFields { key: &key, ..Default::default() }.to_bytes();
+        self.batch.put(Bucket::Key, revision.tombstone_key(), raw.clone());
+        if lease != 0 {
+            self.leases.detach(lease, &key);
+        }
+        self.changes.push(TailChange { tombstone: true, raw });
+        self.keys.push(key);
+        Ok(())
+    }
+
+    /// The lease of a key before a change. The index knows whether there was one, so few values need to be read.
+    fn lease_of(&self, before: &Option<Before>) -> Result<i64, Error> {
+        let Some(before) = before.filter(|b| b.leased) else { return Ok(0) };
+        let revision = before.found.modified;
+        let lease = InBatch(self.batch).with(revision, |raw| KvFields::parse(raw).map(|kv| kv.lease)).flatten();
+        lease.ok_or(Error::Missing { revision })
+    }
+}
+
+impl Drop for WriteTxn<'_, '_> {
+    fn drop(&mut self) {
+        if self.operations > 1 {
+            self.store.counters.txns.add(1);
+        }
+        if self.changes.is_empty() {
+            return;
+        }
+        let tail = Tail { revision: self.begun_at + 1, changes: std::mem::take(&mut self.changes) };
+        self.store.publish(tail, std::mem::take(&mut self.keys));
+    }
+}

@@ -1,0 +1,210 @@
+//! The same random requests against real etcd and against the store give the same answers, field by field, and the
+//! same hashes. `testdata/etcd-3.7.3.txt` holds a recorded run, so that this is also shown where no etcd is;
+//! `UPDATE_GOLDENFILES=1` records it anew.
+
+mod support;
+
+use std::{
+    fmt::Write as _,
+    fs,
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+    time::Duration,
+};
+
+use prost::Message;
+use proto::etcdserverpb::{
+    CompactionRequest, DeleteRangeRequest, HashKvRequest, LeaseGrantRequest, PutRequest, RangeRequest, TxnRequest,
+    TxnResponse, kv_client::KvClient, lease_client::LeaseClient, maintenance_client::MaintenanceClient,
+};
+use support::{
+    random::{Generator, LEASES, Op},
+    store::TestStore,
+};
+use tonic::transport::Channel;
+
+const RELEASE: &str = "3.7.3";
+
+fn golden() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata").join(format!("etcd-{RELEASE}.txt"))
+}
+
+#[test]
+fn recorded_answers() {
+    let text = fs::read_to_string(golden()).expect("the recorded run");
+    let mut store = TestStore::new();
+    for (n, line) in text.lines().enumerate().filter(|(_, l)| !l.starts_with('#')) {
+        let (request, want) = line.split_once(" => ").expect("a request and an answer");
+        let op = parse(request);
+        let got = store.run(&op);
+        let got = got.map_or_else(|e| format!("error {e}"), hex::encode);
+        assert_eq!(got, want, "line {}: {op:?}", n + 1);
+    }
+    assert!(store.store.stats().compacted_revisions > 100);
+}
+
+#[test]
+fn live_answers() {
+    let Some(etcd) = RealEtcd::start() else { return };
+    let seed = std::env::var("SEED").ok().and_then(|s| s.parse().ok()).unwrap_or(1);
+    let rounds = std::env::var("ROUNDS").ok().and_then(|s| s.parse().ok()).unwrap_or(1500);
+    println!("SEED={seed} ROUNDS={rounds}");
+    let update = std::env::var_os("UPDATE_GOLDENFILES").is_some();
+    let mut recorded =
+        format!("# Random requests (seed {seed}) and the answers of etcd {RELEASE}, as protobuf in hex.\n");
+    let mut store = TestStore::new();
+    let mut generator = Generator::new(seed);
+    generator.deletes_before_puts = false;
+    for n in 0..rounds {
+        generator.revision = store.store.revision();
+        generator.compact_revision = store.store.compact_revision();
+        let op = generator.op();
+        let want = etcd.run(&op).map_or_else(|e| format!("error {e}"), hex::encode);
+        let got = store.run(&op).map_or_else(|e| format!("error {e}"), hex::encode);
+        assert_eq!(got, want, "SEED={seed}, request {n}: {op:?}\n{}", difference(&op, &got, &want));
+        writeln!(recorded, "{} => {want}", print(&op)).expect("writes to a string");
+    }
+    if update {
+        fs::write(golden(), recorded).expect("writes the recorded run");
+    }
+}
+
+fn difference(op: &Op, got: &str, want: &str) -> String {
+    let show = |text: &str| match (op, hex::decode(text)) {
+        (Op::Txn(_), Ok(bytes)) => format!("{:#?}", TxnResponse::decode(&bytes[..])),
+        (Op::Range(_), Ok(bytes)) => format!("{:#?}", proto::etcdserverpb::RangeResponse::decode(&bytes[..])),
+        (Op::Hash(_), Ok(bytes)) => format!("{:#?}", proto::etcdserverpb::HashKvResponse::decode(&bytes[..])),
+        _ => text.to_owned(),
+    };
+    format!("got {}\nwant {}", show(got), show(want))
+}
+
+fn print(op: &Op) -> String {
+    match op {
+        Op::Put(r) => format!("put {}", hex::encode(r.encode_to_vec())),
+        Op::Delete(r) => format!("delete {}", hex::encode(r.encode_to_vec())),
+        Op::Range(r) => format!("range {}", hex::encode(r.encode_to_vec())),
+        Op::Txn(r) => format!("txn {}", hex::encode(r.encode_to_vec())),
+        Op::Compact(r) => format!("compact {}", hex::encode(r.encode_to_vec())),
+        Op::Hash(r) => format!("hash {}", hex::encode(r.encode_to_vec())),
+    }
+}
+
+fn parse(line: &str) -> Op {
+    let (kind, bytes) = line.split_once(' ').expect("a kind and bytes");
+    let bytes = hex::decode(bytes).expect("hex");
+    match kind {
+        "put" => Op::Put(PutRequest::decode(&bytes[..]).expect("a put")),
+        "delete" => Op::Delete(DeleteRangeRequest::decode(&bytes[..]).expect("a delete")),
+        "range" => Op::Range(RangeRequest::decode(&bytes[..]).expect("a range")),
+        "txn" => Op::Txn(TxnRequest::decode(&bytes[..]).expect("a txn")),
+        "compact" => Op::Compact(CompactionRequest::decode(&bytes[..]).expect("a compaction")),
+        "hash" => Op::Hash(HashKvRequest::decode(&bytes[..]).expect("a hash")),
+        other => panic!("unknown request {other}"),
+    }
+}
+
+/// A member of real etcd with some leases.
+struct RealEtcd {
+    process: Child,
+    runtime: tokio::runtime::Runtime,
+    channel: Channel,
+    _dir: tempfile::TempDir,
+}
+
+impl Drop for RealEtcd {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// Empties a response's header of what differs between clusters, then encodes it.
+macro_rules! plain {
+    ($response:expr) => {
+        $response
+            .map(|response| {
+                let mut message = response.into_inner();
+                if let Some(header) = &mut message.header {
+                    (header.cluster_id, header.member_id, header.raft_term) = (0, 0, 0);
+                }
+                message
+            })
+            .map_err(|status| status.message().to_owned())
+    };
+}
+
+impl RealEtcd {
+    fn start() -> Option<Self> {
+        let binary = peers().join(format!("etcd-{RELEASE}")).join("etcd");
+        if !binary.exists() {
+            let required = std::env::var("LOCKGATE_REQUIRE_PEERS").is_ok_and(|v| v == "1");
+            assert!(!required, "{} is missing", binary.display());
+            eprintln!("SKIPPED: {} is missing; `cargo xtask interop fetch` builds it", binary.display());
+            return None;
+        }
+        let dir = tempfile::tempdir().expect("a directory");
+        let [client, peer] = free_ports();
+        let (client, peer) = (format!("http://127.0.0.1:{client}"), format!("http://127.0.0.1:{peer}"));
+        let process = Command::new(binary)
+            .args(["--data-dir", &dir.path().to_string_lossy(), "--log-level", "error", "--unsafe-no-fsync"])
+            .args(["--listen-client-urls", &client, "--advertise-client-urls", &client])
+            .args(["--listen-peer-urls", &peer, "--initial-advertise-peer-urls", &peer])
+            .args(["--initial-cluster", &format!("default={peer}")])
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("starts etcd");
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+        let channel = {
+            let _in_runtime = runtime.enter();
+            Channel::from_shared(client).expect("an address").connect_lazy()
+        };
+        let etcd = RealEtcd { process, runtime, channel, _dir: dir };
+        etcd.grant_leases();
+        Some(etcd)
+    }
+
+    fn grant_leases(&self) {
+        self.runtime.block_on(async {
+            let mut leases = LeaseClient::new(self.channel.clone());
+            for id in LEASES {
+                let mut left = 100;
+                while let Err(e) = leases.lease_grant(LeaseGrantRequest { ttl: 100_000, id }).await {
+                    left -= 1;
+                    assert!(left > 0, "etcd does not come up: {e}");
+                    tokio::time::sleep(Duration::from_millis(100)).await;
+                }
+            }
+        });
+    }
+
+    fn run(&self, op: &Op) -> Result<Vec<u8>, String> {
+        let mut kv = KvClient::new(self.channel.clone());
+        let mut maintenance = MaintenanceClient::new(self.channel.clone());
+        self.runtime.block_on(async {
+            match op.clone() {
+                Op::Put(r) => plain!(kv.put(r).await).map(|m| m.encode_to_vec()),
+                Op::Delete(r) => plain!(kv.delete_range(r).await).map(|m| m.encode_to_vec()),
+                Op::Range(r) => plain!(kv.range(r).await).map(|m| m.encode_to_vec()),
+                Op::Txn(r) => plain!(kv.txn(r).await).map(|m| m.encode_to_vec()),
+                Op::Compact(r) => plain!(kv.compact(r).await).map(|m| m.encode_to_vec()),
+                Op::Hash(r) => plain!(maintenance.hash_kv(r).await).map(|m| m.encode_to_vec()),
+            }
+        })
+    }
+}
+
+fn peers() -> PathBuf {
+    if let Some(dir) = std::env::var_os("LOCKGATE_PEERS") {
+        return dir.into();
+    }
+    let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
+    let home = || PathBuf::from(std::env::var_os("HOME").unwrap_or_default()).join(".cache");
+    cache.unwrap_or_else(home).join("lockgate").join("peers")
+}
+
+fn free_ports() -> [u16; 2] {
+    let listeners = [0, 0].map(|port| std::net::TcpListener::bind(("127.0.0.1", port)).expect("a free port"));
+    listeners.each_ref().map(|l| l.local_addr().expect("an address").port())
+}

@@ -1,0 +1,161 @@
+//! One writer, with readers, watchers, compactions and hashes beside it.
+
+mod support;
+
+use std::{
+    sync::{
+        Arc, Condvar, Mutex,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread,
+    time::Duration,
+};
+
+use mvcc::{Error, Options, Store, WatchSpec};
+use prost::Message;
+use proto::{
+    etcdserverpb::{PutRequest, RangeRequest, RequestOp, TxnRequest, request_op::Request},
+    mvccpb::Event,
+};
+use support::store::backend;
+
+const WRITES: i64 = 1500;
+const KEYS: i64 = 20;
+
+/// Each write puts the same number under all keys in one transaction, so whatever is read must be all alike.
+fn write(store: &Store, backend: &storage::Backend, n: i64) {
+    let put = |k: i64| RequestOp {
+        request: Some(Request::RequestPut(PutRequest {
+            key: format!("k{k:02}").into(),
+            value: n.to_string().into(),
+            ..Default::default()
+        })),
+    };
+    let txn = TxnRequest { success: (0..KEYS).map(put).collect(), ..Default::default() };
+    let mut batch = backend.write();
+    let mut leases = ();
+    let mut write = store.begin(&mut batch, &mut leases);
+    write.txn(&txn).expect("writes");
+    assert_eq!(write.end(), n + 1);
+    drop(batch);
+}
+
+fn all(revision: i64) -> RangeRequest {
+    RangeRequest { key: "k".into(), range_end: "l".into(), revision, ..Default::default() }
+}
+
+#[test]
+fn readers_see_whole_revisions() {
+    let backend = backend();
+    let options = Options { watch_queue_items_max: 4, watch_catch_up_changes_max: 100, ..Options::default() };
+    let store = Store::open(backend.clone(), options, |_, _| {}).expect("opens");
+    write(&store, &backend, 1);
+    let done = AtomicBool::new(false);
+    thread::scope(|scope| {
+        for pause in [0, 3] {
+            let store = store.clone();
+            scope.spawn(move || watch(&store, pause));
+        }
+        for back in [0, 5] {
+            let (store, done) = (&store, &done);
+            scope.spawn(move || {
+                while !done.load(Ordering::SeqCst) {
+                    read(store, back);
+                }
+            });
+        }
+        scope.spawn(|| compact(&store, &backend, &done));
+        for n in 2..=WRITES {
+            write(&store, &backend, n);
+            if n % 16 == 0 {
+                thread::sleep(Duration::from_micros(300));
+            }
+        }
+        done.store(true, Ordering::SeqCst);
+    });
+    let stats = store.stats();
+    assert_eq!(stats.revision, WRITES + 1);
+    assert_eq!((stats.slow_watchers, stats.watchers, stats.pending_events), (0, 0, 0));
+    let reopened = Store::open(backend.clone(), Options::default(), |_, _| {}).expect("opens");
+    assert_eq!(reopened.hash_kv(0), store.hash_kv(0));
+}
+
+fn read(store: &Store, back: i64) {
+    let newest = store.revision();
+    let revision = if back == 0 { 0 } else { newest - back };
+    let response = match store.range(&all(revision)) {
+        Ok(result) => result.into_response(),
+        Err(Error::Compacted { .. }) if revision > 0 => return,
+        Err(e) => panic!("{e}"),
+    };
+    let at = response.header.expect("a header").revision;
+    assert!(at >= newest);
+    assert_eq!(response.kvs.len() as i64, KEYS);
+    let mods = response.kvs.iter().map(|kv| kv.mod_revision);
+    let want = if revision > 0 { revision } else { at };
+    assert!(mods.clone().all(|m| m == want), "at {want}: {:?}", mods.collect::<Vec<_>>());
+    match store.hash_kv(at) {
+        Ok(hash) => assert_eq!(hash.hash_revision, at),
+        Err(e) => assert!(matches!(e, Error::Compacted { .. }), "{e}"),
+    }
+}
+
+fn compact(store: &Store, backend: &storage::Backend, done: &AtomicBool) {
+    while !done.load(Ordering::SeqCst) {
+        let revision = store.revision() - 60;
+        if revision > store.compact_revision() && revision > 0 {
+            let mut batch = backend.write();
+            let mut job = store.compact(&mut batch, revision).expect("compacts");
+            drop(batch);
+            while !job.step(store, 100).done {
+                thread::yield_now();
+            }
+        }
+        thread::sleep(Duration::from_millis(2));
+    }
+}
+
+/// Sees every write, in order, until it is told that it is too slow; then begins again.
+fn watch(store: &Store, pause_ms: u64) {
+    let woken = Arc::new((Mutex::new(false), Condvar::new()));
+    let waker = woken.clone();
+    let stream = store.watch_stream(move || {
+        *waker.0.lock().expect("not poisoned") = true;
+        waker.1.notify_one();
+    });
+    let spec = |start_revision| WatchSpec {
+        key: "k".into(),
+        range_end: "l".into(),
+        start_revision,
+        prev_kv: true,
+        ..Default::default()
+    };
+    stream.watch(spec(2)).expect("watches");
+    let mut last = 1;
+    while last < WRITES + 1 {
+        let Some(item) = stream.next() else {
+            let guard = woken.0.lock().expect("not poisoned");
+            let timeout = Duration::from_secs(20);
+            let (mut guard, slow) = woken.1.wait_timeout_while(guard, timeout, |woken| !*woken).expect("not poisoned");
+            assert!(!slow.timed_out(), "not woken, at {last}");
+            *guard = false;
+            continue;
+        };
+        if item.compact_revision != 0 {
+            stream.watch(spec(item.compact_revision)).expect("watches");
+            last = item.compact_revision - 1;
+            continue;
+        }
+        assert_eq!(item.events.len() as i64 % KEYS, 0, "whole revisions");
+        for event in &item.events {
+            let event = Event::decode(&event[..]).expect("an event");
+            let kv = event.kv.expect("a key");
+            if kv.key == "k00" {
+                last += 1;
+            }
+            assert_eq!(kv.mod_revision, last);
+            assert!(event.prev_kv.is_none_or(|prev| prev.mod_revision == last - 1));
+        }
+        thread::sleep(Duration::from_millis(pause_ms));
+    }
+}
