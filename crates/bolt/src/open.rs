@@ -35,6 +35,12 @@ pub(crate) fn lock(file: &File, path: &Path, options: &Options) -> Result<(), Op
     }
 }
 
+/// Makes the name of a new file survive a power cut.
+pub(crate) fn sync_dir_of(path: &Path) -> io::Result<()> {
+    let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    File::open(dir)?.sync_all()
+}
+
 /// A map with the wished reservation or, where address space is limited, one with room to double.
 pub(crate) fn reserve(disk: &dyn Disk, options: &Options, bytes: u64) -> io::Result<Map> {
     let large = options.mmap_bytes.max(bytes).next_multiple_of(page::MAP_UNIT);
