@@ -26,6 +26,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     compiler.include_imports(true).include_source_info(false).open_files(FILES)?;
     let out = PathBuf::from(env::var("OUT_DIR")?);
     fs::write(out.join("descriptors.bin"), compiler.encode_file_descriptor_set())?;
-    tonic_prost_build::configure().bytes(".").compile_fds(compiler.file_descriptor_set())?;
+    // Full names of messages, for `min_version` and `json`.
+    let mut config = tonic_prost_build::Config::new();
+    config.enable_type_names();
+    tonic_prost_build::configure().bytes(".").compile_fds_with_config(compiler.file_descriptor_set(), config)?;
     Ok(())
 }

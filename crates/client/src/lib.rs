@@ -1,1 +1,64 @@
-//! A Rust client for the etcd v3 API.
+//! A Rust client for the etcd v3 API: any etcd, ours or another.
+//!
+//! ```no_run
+//! use client::{Client, Compare, ConnectOptions, Delete, Get, Put, Txn, Watch};
+//! use futures_util::StreamExt;
+//!
+//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! let client = Client::connect(["127.0.0.1:2379"], ConnectOptions::new()).await?;
+//! client.put(Put::new("greeting", "hello")).await?;
+//! let found = client.get("greeting").await?;
+//! assert_eq!(found.kvs[0].value, "hello");
+//!
+//! let txn = Txn::new()
+//!     .when([Compare::value("greeting").eq("hello")])
+//!     .and_then([Put::new("greeting", "hallo").into()])
+//!     .or_else([Get::key("greeting").into()]);
+//! assert!(client.txn(txn).await?.succeeded);
+//!
+//! let mut watch = client.watch(Watch::prefix("gree").prev_kv());
+//! client.delete(Delete::key("greeting")).await?;
+//! while let Some(response) = watch.next().await {
+//!     for event in response?.events {
+//!         println!("{event:?}");
+//!     }
+//! }
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! Calls go round robin over the endpoints that work. Reads are tried again while servers are unavailable;
+//! writes only if they certainly were not sent, so that none is applied twice behind the caller's back.
+//! Watches and keep-alives live through reconnects.
+
+mod call;
+mod client;
+mod cluster;
+mod endpoint;
+mod error;
+mod health;
+mod keepalive;
+mod kv;
+mod lease;
+mod maintenance;
+mod op;
+mod options;
+mod page;
+mod pool;
+mod snapshot;
+mod txn;
+mod watch;
+
+pub use self::{
+    call::API_VERSION,
+    client::Client,
+    error::{Error, Kind, Result},
+    keepalive::KeepAlive,
+    op::{Delete, Get, Op, Put, prefix_end},
+    options::ConnectOptions,
+    page::Pages,
+    snapshot::Snapshot,
+    txn::{Compare, Target, Txn},
+    watch::{Canceled, Watch, WatchStream, Watcher},
+};
+pub use proto::{etcdserverpb as pb, mvccpb};

@@ -1,3 +1,24 @@
-//! ctl
+//! `lockgatectl`: looks at and changes a running etcd cluster, with etcdctl's flags, outputs and exit codes.
 
-fn main() {}
+mod cli;
+mod command;
+mod context;
+mod failure;
+mod parse;
+mod print;
+mod text;
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let args: Vec<_> = std::env::args_os().collect();
+    let code = match cli::run(&args) {
+        Ok(()) => 0,
+        Err(failure) => {
+            failure.tell();
+            failure.code
+        }
+    };
+    // A thread may still wait for a line on standard input; it must not hold up the end.
+    std::process::exit(code.into())
+}

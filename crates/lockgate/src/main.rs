@@ -1,3 +1,114 @@
-//! lockgate
+//! The lockgate server.
 
-fn main() {}
+use std::{process::ExitCode, time::Duration};
+
+use server::{
+    RunError, STOP_MAX, Server,
+    config::{Config, Parsed},
+    logging,
+};
+use tokio::signal::unix::{SignalKind, signal};
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+fn main() -> ExitCode {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let env: Vec<(String, String)> = std::env::vars().collect();
+    let config = match Config::from_args(&args, &env) {
+        Ok(Parsed::Run(config)) => *config,
+        Ok(Parsed::Help(text) | Parsed::Version(text)) => {
+            print!("{text}");
+            return ExitCode::SUCCESS;
+        }
+        Err(error) => {
+            eprintln!("lockgate: {error}");
+            return ExitCode::from(error.exit_code() as u8);
+        }
+    };
+    if let Err(error) = logging::init(&config) {
+        eprintln!("lockgate: {error}");
+        return ExitCode::FAILURE;
+    }
+    for notice in &config.notices {
+        notice.log();
+    }
+    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            eprintln!("lockgate: failed to start threads: {error}");
+            return ExitCode::FAILURE;
+        }
+    };
+    let code = runtime.block_on(run(config));
+    // Blocking work that hangs on a client must not hold up the end.
+    runtime.shutdown_timeout(Duration::from_millis(200));
+    code
+}
+
+async fn run(config: Config) -> ExitCode {
+    let hint = first_steps(&config);
+    let server = match Server::start(config).await {
+        Ok(server) => server,
+        Err(error) => {
+            fail(&error);
+            return ExitCode::FAILURE;
+        }
+    };
+    if let Some(hint) = hint {
+        eprint!("{hint}");
+    }
+    tokio::select! {
+        name = stop_signal() => {
+            tracing::info!(signal = name, "received signal; shutting down");
+            if tokio::time::timeout(STOP_MAX, server.stop()).await.is_err() {
+                tracing::warn!("gave up waiting for an orderly end");
+                return ExitCode::FAILURE;
+            }
+            ExitCode::SUCCESS
+        }
+        why = server.failed() => {
+            eprintln!("lockgate: {why}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn fail(error: &RunError) {
+    let mut text = error.to_string();
+    let mut source = std::error::Error::source(error);
+    while let Some(cause) = source {
+        text.push_str(&format!(": {cause}"));
+        source = cause.source();
+    }
+    tracing::error!(error = %text, "failed to start");
+    eprintln!("lockgate: {text}");
+}
+
+async fn stop_signal() -> &'static str {
+    let (Ok(mut term), Ok(mut int)) = (signal(SignalKind::terminate()), signal(SignalKind::interrupt())) else {
+        return std::future::pending().await;
+    };
+    tokio::select! {
+        _ = term.recv() => "terminated",
+        _ = int.recv() => "interrupt",
+    }
+}
+
+/// What to try next, for a person at a terminal.
+fn first_steps(config: &Config) -> Option<String> {
+    use std::io::IsTerminal;
+    if !std::io::stderr().is_terminal() {
+        return None;
+    }
+    let url = config.advertise_client_urls.first()?;
+    Some(format!(
+        "\nLockgate is ready. Data is in {}; clients connect to {url}.\n\
+         Try, in another terminal:\n\n  \
+           cargo run -p ctl -- put greeting hello\n  \
+           cargo run -p ctl -- get greeting\n  \
+           cargo run -p ctl -- watch --prefix '' \n\n\
+         Any etcd client works too. Ctrl-C stops the server.\n\n",
+        config.data_dir.display()
+    ))
+}

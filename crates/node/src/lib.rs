@@ -1,1 +1,38 @@
 //! Drives raft: persist, send, apply in order.
+//!
+//! A write is a line: [`Node::propose`] → the raft thread (one fsync for all that wait) → the apply thread → the answer. A
+//! linearizable read waits in [`Node::read_index`] and then reads [`Node::store`] without any of them.
+//!
+//! **Invariants.** An answer is sent only after its entry is synced. Entries are applied once, in order, each in one
+//! batch with its index and term. A thread that cannot go on stops the node ([`Life::Failed`]); nothing is answered
+//! after that.
+
+mod apply;
+mod apply_loop;
+mod bootstrap;
+mod chores;
+mod compactor;
+mod convert;
+mod core;
+mod data_dir;
+mod error;
+mod log_store;
+mod node;
+mod proposer;
+mod raft_loop;
+mod request_id;
+mod shared;
+mod slog_bridge;
+mod wait;
+mod wal_log;
+mod world;
+
+pub use self::{
+    apply::{Quota, Response, quota},
+    bootstrap::{Identity, StartError, snapshot_record},
+    data_dir::{DataDir, DataDirError},
+    error::{ApplyError, FatalError, ProposeError, ReadError},
+    node::{Node, NodeOptions, NodeStatus},
+    shared::Life,
+    world::{NoObserver, Observer},
+};

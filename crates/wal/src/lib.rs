@@ -1,1 +1,32 @@
-//! etcd's write-ahead log: segments, records, repair.
+//! etcd's write-ahead log: segments, records, repair; and the `.snap` files beside it.
+//!
+//! Real etcd 3.5 to 3.7 reads what this crate writes and the reverse. The bytes are drawn in `docs/wal-format.md`.
+//!
+//! Invariants:
+//! 1. What [`Wal::sync`] returned for is read back by every later [`Wal::open`], or open fails by name.
+//! 2. A write ends at a 4096-byte page or at the end of a record, so a torn sector is a zero sector.
+//! 3. After one failed write or sync a [`Wal`] does nothing more: the kernel may have dropped the dirty pages, so a
+//!    second sync that succeeds would prove nothing.
+
+pub mod disk;
+pub mod snapfile;
+
+mod check;
+mod decoder;
+mod encoder;
+mod error;
+mod frame;
+mod metadata;
+mod open;
+mod pipeline;
+mod read;
+mod repair;
+mod segment;
+mod wal;
+
+pub use disk::{Disk, DiskFile, OpenMode, OsDisk};
+pub use error::Error;
+pub use metadata::Metadata;
+pub use read::ReadAll;
+pub use segment::{purge, purge_on};
+pub use wal::{Options, Saved, Wal};

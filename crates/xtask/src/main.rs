@@ -1,3 +1,35 @@
-//! xtask
+//! `cargo xtask`: checks and chores of the workspace, one module per subcommand.
 
-fn main() {}
+mod interop;
+mod tidy;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+#[derive(Parser)]
+#[command(name = "cargo xtask", about = "Checks and chores of the workspace")]
+struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Hold lockgate against real etcd, its tools and public clients
+    Interop(interop::Args),
+    /// Hold the tree to its rules: code map, lints, file shape, no leftovers, no foreign paths
+    Tidy(tidy::Args),
+}
+
+/// A subcommand answers with its exit code; an error is a chore that could not be done at all.
+fn main() -> ExitCode {
+    let result = match Args::parse().command {
+        Command::Interop(args) => interop::run(&args),
+        Command::Tidy(args) => tidy::run(&args),
+    };
+    result.unwrap_or_else(|error| {
+        eprintln!("Error: {error:#}");
+        ExitCode::FAILURE
+    })
+}

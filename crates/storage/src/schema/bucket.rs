@@ -1,12 +1,6 @@
-//! The schema table: the only code that names buckets and keys.
+//! The buckets of the file.
 
-pub mod meta;
-mod revision;
-
-pub use meta::DecodeError;
-pub use revision::RevisionKey;
-
-/// A bucket of the file.
+/// A bucket of the file. All ten exist in every file that etcd 3.5 or newer has started on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(usize)]
 pub enum Bucket {
@@ -23,6 +17,7 @@ pub enum Bucket {
 }
 
 impl Bucket {
+    /// In the order in which the file holds them, which is the order of their names.
     pub const ALL: [Bucket; 10] = [
         Bucket::Alarm,
         Bucket::Auth,
@@ -49,5 +44,22 @@ impl Bucket {
             Bucket::MembersRemoved => "members_removed",
             Bucket::Meta => "meta",
         }
+    }
+
+    pub fn from_name(name: &[u8]) -> Option<Bucket> {
+        Bucket::ALL.into_iter().find(|b| b.name().as_bytes() == name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_is_in_the_order_of_names_and_of_numbers() {
+        assert!(Bucket::ALL.windows(2).all(|w| w[0].name() < w[1].name()));
+        assert!(Bucket::ALL.iter().enumerate().all(|(i, b)| *b as usize == i));
+        assert_eq!(Bucket::from_name(b"members_removed"), Some(Bucket::MembersRemoved));
+        assert_eq!(Bucket::from_name(b"test"), None);
     }
 }

@@ -1,0 +1,149 @@
+//! The few things asked of a file, as a trait, so that tests can put a crashing disk in its place.
+
+use std::{
+    fs::File,
+    io::{self, IoSlice},
+    os::{fd::AsFd, unix::fs::FileExt},
+    ptr::NonNull,
+};
+
+use rustix::{
+    fs::FlockOperation,
+    mm::{Advice, MapFlags, ProtFlags},
+};
+
+/// A file that can be read, written at an offset, made durable and mapped.
+pub trait Disk: Send + Sync {
+    fn len(&self) -> io::Result<u64>;
+    fn is_empty(&self) -> io::Result<bool> {
+        Ok(self.len()? == 0)
+    }
+    fn set_len(&self, bytes: u64) -> io::Result<()>;
+    fn read_exact_at(&self, buf: &mut [u8], offset: u64) -> io::Result<()>;
+    /// Writes all of `bufs` one after the other, starting at `offset`.
+    fn write_all_at(&self, bufs: &mut [IoSlice<'_>], offset: u64) -> io::Result<()>;
+    /// Returns once everything written before, and the file's length, will survive a power cut.
+    fn sync(&self) -> io::Result<()>;
+    /// Maps the first `reserve` bytes for reading; the file may be shorter and grow into the map.
+    fn map(&self, reserve: usize) -> io::Result<Map>;
+}
+
+impl Disk for File {
+    fn len(&self) -> io::Result<u64> {
+        Ok(self.metadata()?.len())
+    }
+
+    fn set_len(&self, bytes: u64) -> io::Result<()> {
+        File::set_len(self, bytes)
+    }
+
+    fn read_exact_at(&self, buf: &mut [u8], offset: u64) -> io::Result<()> {
+        FileExt::read_exact_at(self, buf, offset)
+    }
+
+    fn write_all_at(&self, mut bufs: &mut [IoSlice<'_>], mut offset: u64) -> io::Result<()> {
+        // The kernel takes at most this many slices in one call.
+        const SLICES_MAX: usize = 1024;
+        while !bufs.is_empty() {
+            let n = bufs.len().min(SLICES_MAX);
+            let written = match rustix::io::pwritev(self, &bufs[..n], offset) {
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                Ok(written) => written,
+                Err(rustix::io::Errno::INTR) => continue,
+                Err(e) => return Err(e.into()),
+            };
+            offset += written as u64;
+            IoSlice::advance_slices(&mut bufs, written);
+        }
+        Ok(())
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        // fdatasync also makes a changed length durable: data cannot be found without it.
+        self.sync_data()
+    }
+
+    fn map(&self, reserve: usize) -> io::Result<Map> {
+        Map::new(self, reserve)
+    }
+}
+
+/// Takes the lock that bbolt takes. `false` if another process holds it.
+pub(crate) fn try_lock(file: &File, exclusive: bool) -> io::Result<bool> {
+    let op = if exclusive { FlockOperation::NonBlockingLockExclusive } else { FlockOperation::NonBlockingLockShared };
+    match rustix::fs::flock(file, op) {
+        Ok(()) => Ok(true),
+        Err(rustix::io::Errno::WOULDBLOCK | rustix::io::Errno::INTR) => Ok(false),
+        Err(e) => Err(e.into()),
+    }
+}
+
+/// A shared, read-only map of the beginning of a file.
+pub struct Map {
+    ptr: NonNull<u8>,
+    reserve: usize,
+}
+
+// SAFETY: the map is read-only memory that stays in place until drop.
+unsafe impl Send for Map {}
+// SAFETY: as above; nothing in it is changed through `&Map`.
+unsafe impl Sync for Map {}
+
+impl Map {
+    pub fn new(file: impl AsFd, reserve: usize) -> io::Result<Map> {
+        // SAFETY: a fresh map at an address chosen by the kernel touches no memory of ours.
+        let ptr = unsafe {
+            rustix::mm::mmap(std::ptr::null_mut(), reserve, ProtFlags::READ, MapFlags::SHARED, file.as_fd(), 0)?
+        };
+        let ptr = NonNull::new(ptr.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
+        Ok(Map { ptr, reserve })
+    }
+
+    pub fn reserve(&self) -> usize {
+        self.reserve
+    }
+
+    /// The first `len` bytes.
+    ///
+    /// # Safety
+    /// The file must have at least `len` bytes as long as the slice lives, and the pages that are read through it
+    /// must not be written meanwhile. Copy-on-write gives the second: a page is reused only when no transaction
+    /// that reaches it is left.
+    pub(crate) unsafe fn bytes(&self, len: usize) -> &[u8] {
+        assert!(len <= self.reserve, "a view longer than its map");
+        // SAFETY: within the map by the assertion, readable by the caller's promise.
+        unsafe { std::slice::from_raw_parts(self.ptr.as_ptr(), len) }
+    }
+
+    /// Asks the system to read ahead, up to an amount that should not push everything else out of its cache.
+    pub(crate) fn will_need(&self, len: usize) {
+        const AHEAD_MAX: usize = 2 << 30;
+        self.advise(len.min(AHEAD_MAX), Advice::WillNeed);
+    }
+
+    /// Lets go of the memory that reading has brought in; the system keeps the pages cached.
+    pub(crate) fn release(&self, len: usize) {
+        #[cfg(target_os = "linux")]
+        self.advise(len, Advice::LinuxDontNeed);
+        #[cfg(not(target_os = "linux"))]
+        let _ = len;
+    }
+
+    fn advise(&self, len: usize, advice: Advice) {
+        // SAFETY: a shared map of a file has no private contents that advice could drop; a refusal loses only speed.
+        let _ = unsafe { rustix::mm::madvise(self.ptr.as_ptr().cast(), len.min(self.reserve), advice) };
+    }
+
+    /// Keeps the first `len` bytes in memory.
+    pub(crate) fn lock_memory(&self, len: usize) -> io::Result<()> {
+        // SAFETY: locking pages changes no contents; the range is inside the map.
+        unsafe { rustix::mm::mlock(self.ptr.as_ptr().cast(), len.min(self.reserve)) }.map_err(Into::into)
+    }
+}
+
+impl Drop for Map {
+    fn drop(&mut self) {
+        // SAFETY: the range is exactly what `new` mapped, and no slice outlives `self`.
+        let _ = unsafe { rustix::mm::munmap(self.ptr.as_ptr().cast(), self.reserve) };
+    }
+}

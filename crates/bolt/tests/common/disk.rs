@@ -1,0 +1,165 @@
+//! Disks that crash and disks that fail, for tests.
+#![allow(dead_code, reason = "each test file uses a part")]
+
+use std::{
+    fs::File,
+    io::{self, IoSlice, Write},
+    sync::{
+        Mutex,
+        atomic::{AtomicI64, Ordering},
+    },
+};
+
+use bolt::{Disk, Map};
+
+use crate::common::Rng;
+
+#[derive(Clone)]
+pub enum Op {
+    Write { at: u64, bytes: Vec<u8> },
+    SetLen(u64),
+    Sync,
+}
+
+/// A file in memory that remembers everything done to it, and fails from a chosen operation on.
+pub struct TestDisk {
+    file: File,
+    ops: Mutex<Vec<Op>>,
+    /// Operations until the first failure; negative for never.
+    left: AtomicI64,
+}
+
+impl TestDisk {
+    pub fn new(image: &[u8]) -> TestDisk {
+        let mut file = tempfile::tempfile().expect("file");
+        file.write_all(image).expect("write");
+        TestDisk { file, ops: Mutex::default(), left: AtomicI64::new(-1) }
+    }
+
+    /// Lets `n` more operations through, then fails every one.
+    pub fn fail_after(&self, n: i64) {
+        self.left.store(n, Ordering::Relaxed);
+    }
+
+    pub fn ops(&self) -> Vec<Op> {
+        self.ops.lock().expect("lock").clone()
+    }
+
+    pub fn image(&self) -> Vec<u8> {
+        let mut image = vec![0; Disk::len(self).expect("len") as usize];
+        Disk::read_exact_at(self, &mut image, 0).expect("read");
+        image
+    }
+
+    fn op(&self, op: Op) -> io::Result<()> {
+        if self.left.load(Ordering::Relaxed) == 0 {
+            return Err(io::Error::other("injected failure"));
+        }
+        if self.left.load(Ordering::Relaxed) > 0 {
+            self.left.fetch_sub(1, Ordering::Relaxed);
+        }
+        self.ops.lock().expect("lock").push(op);
+        Ok(())
+    }
+}
+
+impl Disk for TestDisk {
+    fn len(&self) -> io::Result<u64> {
+        Disk::len(&self.file)
+    }
+
+    fn set_len(&self, bytes: u64) -> io::Result<()> {
+        self.op(Op::SetLen(bytes))?;
+        Disk::set_len(&self.file, bytes)
+    }
+
+    fn read_exact_at(&self, buf: &mut [u8], offset: u64) -> io::Result<()> {
+        Disk::read_exact_at(&self.file, buf, offset)
+    }
+
+    fn write_all_at(&self, bufs: &mut [IoSlice<'_>], at: u64) -> io::Result<()> {
+        let bytes = bufs.iter().flat_map(|buf| buf.iter().copied()).collect();
+        self.op(Op::Write { at, bytes })?;
+        Disk::write_all_at(&self.file, bufs, at)
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        self.op(Op::Sync)
+    }
+
+    fn map(&self, reserve: usize) -> io::Result<Map> {
+        Map::new(&self.file, reserve)
+    }
+}
+
+/// What of the operations since the last sync had reached the disk when the power went.
+#[derive(Clone, Copy, Debug)]
+pub enum Survives {
+    Nothing,
+    Everything,
+    /// Operations up to a random one, the last of them only in part.
+    Prefix,
+    /// Any of the 512-byte sectors, in no order.
+    Sectors,
+    /// As sectors, but every single byte for itself: worse than any disk, yet a checksum must notice.
+    Bytes,
+}
+
+/// The file after a power cut that came when `ops` had been asked for.
+pub fn crash(base: &[u8], ops: &[Op], survives: Survives, rng: &mut Rng) -> Vec<u8> {
+    let synced = ops.iter().rposition(|op| matches!(op, Op::Sync)).map_or(0, |i| i + 1);
+    let mut image = base.to_vec();
+    for op in &ops[..synced] {
+        apply(&mut image, op, &mut |_| true);
+    }
+    let loose = &ops[synced..];
+    let cut = rng.below(loose.len() as u64 + 1) as usize;
+    for (i, op) in loose.iter().enumerate() {
+        match survives {
+            Survives::Nothing => {}
+            Survives::Everything => apply(&mut image, op, &mut |_| true),
+            Survives::Prefix if i < cut => apply(&mut image, op, &mut |_| true),
+            Survives::Prefix if i == cut => {
+                let sectors = rng.below(40);
+                apply(&mut image, op, &mut |at| at / 512 < sectors);
+            }
+            Survives::Prefix => {}
+            Survives::Sectors => {
+                let (mut bits, odds) = (Rng::new(rng.next()), 1 + rng.below(4));
+                let (mut sector, mut kept) = (u64::MAX, false);
+                apply(&mut image, op, &mut |at| {
+                    if at / 512 != sector {
+                        (sector, kept) = (at / 512, bits.below(4) < odds);
+                    }
+                    kept
+                });
+            }
+            Survives::Bytes => {
+                let mut bits = Rng::new(rng.next());
+                apply(&mut image, op, &mut |_| bits.one_in(2));
+            }
+        }
+    }
+    image
+}
+
+/// Carries out an operation on the bytes that `keep` (by offset in the operation) lets through.
+fn apply(image: &mut Vec<u8>, op: &Op, keep: &mut dyn FnMut(u64) -> bool) {
+    match op {
+        Op::Sync => {}
+        Op::SetLen(len) if keep(0) => image.resize(*len as usize, 0),
+        Op::SetLen(_) => {}
+        Op::Write { at, bytes } => {
+            for (i, byte) in bytes.iter().enumerate() {
+                if !keep(i as u64) {
+                    continue;
+                }
+                let to = *at as usize + i;
+                if image.len() <= to {
+                    image.resize(to + 1, 0);
+                }
+                image[to] = *byte;
+            }
+        }
+    }
+}

@@ -1,0 +1,197 @@
+//! Renewing many leases over one stream, through reconnects.
+
+use std::{
+    collections::HashMap,
+    pin::Pin,
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use futures_util::{Stream, StreamExt, TryStreamExt, stream, stream::BoxStream};
+use proto::etcdserverpb::{LeaseKeepAliveRequest, LeaseKeepAliveResponse, lease_client::LeaseClient};
+use tokio::{sync::mpsc, time::Instant};
+use tokio_stream::wrappers::UnboundedReceiverStream;
+use tonic::Status;
+
+use crate::{
+    Error, Kind, Result,
+    call::{Backoff, Caller},
+};
+
+/// Between two requests for a lease whose renewal has not been answered.
+const RETRY: Duration = Duration::from_millis(500);
+
+/// The renewals of one lease, from [`Client::lease_keep_alive`](crate::Client::lease_keep_alive).
+///
+/// Ends after an error: the server does not know the lease (any more), or no server could be reached for as long
+/// as the lease lives.
+pub struct KeepAlive {
+    renewals: mpsc::UnboundedReceiver<Result<LeaseKeepAliveResponse>>,
+    _keeper: Keeper,
+}
+
+impl Stream for KeepAlive {
+    type Item = Result<LeaseKeepAliveResponse>;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        self.renewals.poll_recv(cx)
+    }
+}
+
+type Listener = mpsc::UnboundedSender<Result<LeaseKeepAliveResponse>>;
+
+/// The handle of the task that renews.
+#[derive(Clone)]
+pub(crate) struct Keeper {
+    added: mpsc::UnboundedSender<(i64, Listener)>,
+}
+
+impl Keeper {
+    pub fn start(caller: Caller) -> Keeper {
+        let (added, receiver) = mpsc::unbounded_channel();
+        tokio::spawn(Task { caller, added: receiver, leases: HashMap::new() }.run());
+        Keeper { added }
+    }
+
+    pub fn add(&self, id: i64) -> KeepAlive {
+        let (sender, renewals) = mpsc::unbounded_channel();
+        if let Err(refused) = self.added.send((id, sender)) {
+            let _ = refused.0.1.send(Err(Error::Closed));
+        }
+        KeepAlive { renewals, _keeper: self.clone() }
+    }
+}
+
+struct Lease {
+    listeners: Vec<Listener>,
+    next: Instant,
+    /// When the lease must be taken for lost.
+    deadline: Instant,
+}
+
+impl Lease {
+    fn tell(&mut self, message: &Result<LeaseKeepAliveResponse>) {
+        self.listeners.retain(|listener| listener.send(message.clone()).is_ok());
+    }
+}
+
+struct Task {
+    caller: Caller,
+    added: mpsc::UnboundedReceiver<(i64, Listener)>,
+    leases: HashMap<i64, Lease>,
+}
+
+type Responses = BoxStream<'static, Result<LeaseKeepAliveResponse, Status>>;
+
+enum End {
+    /// Nobody is left who could add a lease.
+    Closed,
+    /// Nothing to renew.
+    Idle,
+    /// The stream broke; `renewed` tells whether it had been of use.
+    Lost { renewed: bool },
+}
+
+impl Task {
+    async fn run(mut self) {
+        let mut backoff = Backoff::new(self.caller.pool.len());
+        loop {
+            if self.leases.is_empty() {
+                let Some((id, listener)) = self.added.recv().await else { return };
+                self.add(id, listener);
+            }
+            match self.serve().await {
+                End::Closed => return,
+                End::Idle | End::Lost { renewed: true } => backoff = Backoff::new(self.caller.pool.len()),
+                End::Lost { renewed: false } => backoff.wait().await,
+            }
+            self.expire();
+        }
+    }
+
+    /// Renews over one stream until it breaks.
+    async fn serve(&mut self) -> End {
+        let member = self.caller.pool.pick();
+        let (requests, receiver) = mpsc::unbounded_channel();
+        let mut responses = self.open(member.channel.clone(), receiver);
+        let mut renewed = false;
+        loop {
+            let Some(due) = self.leases.values().map(|lease| lease.next.min(lease.deadline)).min() else {
+                return End::Idle;
+            };
+            tokio::select! {
+                added = self.added.recv() => match added {
+                    Some((id, listener)) => self.add(id, listener),
+                    None => return End::Closed,
+                },
+                response = responses.next() => match response {
+                    Some(Ok(response)) => {
+                        member.succeeded();
+                        renewed = true;
+                        self.renewed(response);
+                    }
+                    Some(Err(status)) => {
+                        let _ = crate::call::note::<()>(&member, Err(status));
+                        return End::Lost { renewed };
+                    }
+                    None => return End::Lost { renewed },
+                },
+                _ = tokio::time::sleep_until(due) => {
+                    self.expire();
+                    self.ask(&requests);
+                }
+            }
+        }
+    }
+
+    fn open(
+        &self,
+        channel: tonic::transport::Channel,
+        receiver: mpsc::UnboundedReceiver<LeaseKeepAliveRequest>,
+    ) -> Responses {
+        let request = self.caller.request(UnboundedReceiverStream::new(receiver));
+        // The server sends its headers with its first answer, so opening must not hold up asking.
+        let open =
+            async move { LeaseClient::new(channel).lease_keep_alive(request).await.map(tonic::Response::into_inner) };
+        stream::once(open).try_flatten().boxed()
+    }
+
+    fn add(&mut self, id: i64, listener: Listener) {
+        let now = Instant::now();
+        let deadline = now + self.caller.options.dial_timeout + Duration::from_secs(1);
+        let lease = self.leases.entry(id).or_insert(Lease { listeners: Vec::new(), next: now, deadline });
+        lease.listeners.push(listener);
+        lease.next = now;
+    }
+
+    fn ask(&mut self, requests: &mpsc::UnboundedSender<LeaseKeepAliveRequest>) {
+        let now = Instant::now();
+        self.leases.retain(|_, lease| lease.listeners.iter().any(|listener| !listener.is_closed()));
+        for (id, lease) in self.leases.iter_mut().filter(|(_, lease)| lease.next <= now) {
+            let _ = requests.send(LeaseKeepAliveRequest { id: *id });
+            lease.next = now + RETRY;
+        }
+    }
+
+    fn renewed(&mut self, response: LeaseKeepAliveResponse) {
+        let (id, ttl) = (response.id, response.ttl);
+        let Some(lease) = self.leases.get_mut(&id) else { return };
+        if ttl <= 0 {
+            lease.tell(&Err(Error::from_kind(Kind::LeaseNotFound)));
+            self.leases.remove(&id);
+            return;
+        }
+        let (now, ttl) = (Instant::now(), Duration::from_secs(ttl.unsigned_abs()));
+        lease.next = now + ttl / 3;
+        lease.deadline = now + ttl;
+        lease.tell(&Ok(response));
+    }
+
+    fn expire(&mut self) {
+        let now = Instant::now();
+        for (id, lease) in self.leases.extract_if(|_, lease| lease.deadline <= now) {
+            let mut lease = lease;
+            lease.tell(&Err(Error::LeaseLost { id }));
+        }
+    }
+}

@@ -1,0 +1,57 @@
+//! `downgrade`: checks, starts and cancels a downgrade of the cluster.
+
+use client::pb::downgrade_request::DowngradeAction;
+
+use crate::{context::Context, failure::Failure, print::Downgraded};
+
+/// Downgrade related commands
+#[derive(clap::Args)]
+#[command(arg_required_else_help = true)]
+pub struct DowngradeArgs {
+    #[command(subcommand)]
+    pub command: DowngradeCommand,
+}
+
+#[derive(clap::Subcommand)]
+pub enum DowngradeCommand {
+    /// Checks whether the cluster can be downgraded
+    #[command(after_help = "Example: lockgatectl downgrade validate 3.7")]
+    Validate {
+        /// Major and minor version to go back to
+        #[arg(value_name = "TARGET_VERSION")]
+        args: Vec<String>,
+    },
+    /// Starts a downgrade
+    #[command(after_help = "Example: lockgatectl downgrade enable 3.7")]
+    Enable {
+        /// Major and minor version to go back to
+        #[arg(value_name = "TARGET_VERSION")]
+        args: Vec<String>,
+    },
+    /// Cancels the downgrade under way
+    #[command(after_help = "Example: lockgatectl downgrade cancel")]
+    Cancel {
+        #[arg(hide = true)]
+        args: Vec<String>,
+    },
+}
+
+pub async fn run(context: &Context, command: DowngradeCommand) -> Result<(), Failure> {
+    let (name, action, target) = match command {
+        DowngradeCommand::Validate { args } => ("validate", DowngradeAction::Validate, target(args)?),
+        DowngradeCommand::Enable { args } => ("enable", DowngradeAction::Enable, target(args)?),
+        DowngradeCommand::Cancel { .. } => ("cancel", DowngradeAction::Cancel, String::new()),
+    };
+    let (client, style) = context.open().await?;
+    let response = client.downgrade(action, &target).await?;
+    style.show(&Downgraded { action: name, response })
+}
+
+fn target(args: Vec<String>) -> Result<String, Failure> {
+    match <[String; 1]>::try_from(args) {
+        Ok([version]) if version.is_empty() => Err(Failure::bad_args("target version not provided")),
+        Ok([version]) => Ok(version),
+        Err(args) if args.is_empty() => Err(Failure::bad_args("TARGET_VERSION not provided")),
+        Err(_) => Err(Failure::bad_args("too many arguments")),
+    }
+}

@@ -1,0 +1,186 @@
+//! The flags that every command takes, and the client made from them.
+
+use std::time::Duration;
+
+use client::{Client, ConnectOptions};
+
+use crate::{
+    failure::Failure,
+    parse,
+    print::{Format, Style},
+};
+
+#[derive(clap::Args, Clone, Debug)]
+pub struct Globals {
+    /// Addresses of members, separated by commas
+    #[arg(long, global = true, value_delimiter = ',', action = clap::ArgAction::Append, default_value = "127.0.0.1:2379", value_name = "HOST:PORT")]
+    endpoints: Vec<String>,
+    /// Form of answers: fields, json, protobuf, simple or table
+    #[arg(short, long, global = true, default_value = "simple", value_name = "FORMAT")]
+    write_out: String,
+    /// Print keys and values as hex, member ids in hex
+    #[arg(long, global = true)]
+    hex: bool,
+    /// Time for a short command, without the time to connect
+    #[arg(long, global = true, default_value = "5s", value_parser = parse::duration, value_name = "DURATION")]
+    command_timeout: Duration,
+    /// Time to connect to one endpoint
+    #[arg(long, global = true, default_value = "2s", value_parser = parse::duration, value_name = "DURATION")]
+    dial_timeout: Duration,
+    /// Time without traffic before a connection is probed
+    #[arg(long, global = true, default_value = "2s", value_parser = parse::duration, value_name = "DURATION")]
+    keepalive_time: Duration,
+    /// Time for an answer to such a probe
+    #[arg(long, global = true, default_value = "6s", value_parser = parse::duration, value_name = "DURATION")]
+    keepalive_timeout: Duration,
+    /// Largest request to send (0 means 2 MiB)
+    #[arg(long, global = true, default_value = "0", value_parser = parse::int, value_name = "BYTES")]
+    max_request_bytes: i64,
+    /// Largest answer to take (0 means 2 GiB)
+    #[arg(long, global = true, default_value = "0", value_parser = parse::int, value_name = "BYTES")]
+    max_recv_bytes: i64,
+    /// Print all settings to standard error
+    #[arg(long, global = true)]
+    pub debug: bool,
+    /// Connect without TLS
+    #[arg(long, global = true, action = clap::ArgAction::Set, num_args = 0..=1, require_equals = true, default_value = "true", default_missing_value = "true", value_parser = parse::boolean, value_name = "BOOL")]
+    insecure_transport: bool,
+    /// Accept SRV records that name endpoints without TLS
+    #[arg(long, global = true, action = clap::ArgAction::Set, num_args = 0..=1, require_equals = true, default_value = "true", default_missing_value = "true", value_parser = parse::boolean, value_name = "BOOL")]
+    insecure_discovery: bool,
+    /// Do not verify the server's certificate (not supported yet)
+    #[arg(long, global = true)]
+    insecure_skip_tls_verify: bool,
+    /// The client's certificate (not supported yet)
+    #[arg(long, global = true, value_name = "FILE")]
+    cert: Option<String>,
+    /// The client's key (not supported yet)
+    #[arg(long, global = true, value_name = "FILE")]
+    key: Option<String>,
+    /// Certificates of trusted authorities (not supported yet)
+    #[arg(long, global = true, value_name = "FILE")]
+    cacert: Option<String>,
+    /// A token to authenticate with (not supported yet)
+    #[arg(long, global = true, value_name = "TOKEN")]
+    auth_jwt_token: Option<String>,
+    /// User name, or name:password (not supported yet)
+    #[arg(long, global = true, value_name = "NAME")]
+    user: Option<String>,
+    /// The user's password (not supported yet)
+    #[arg(long, global = true, value_name = "PASSWORD")]
+    password: Option<String>,
+    /// Domain whose SRV records name the endpoints (not supported yet)
+    #[arg(short, long, global = true, value_name = "DOMAIN")]
+    discovery_srv: Option<String>,
+    /// Service name in such records (not supported yet)
+    #[arg(long, global = true, value_name = "NAME")]
+    discovery_srv_name: Option<String>,
+}
+
+/// What a command runs with.
+pub struct Context {
+    globals: Globals,
+    pub program: String,
+    timeout_given: bool,
+}
+
+impl Context {
+    pub fn new(globals: Globals, program: String, timeout_given: bool) -> Context {
+        Context { globals, program, timeout_given }
+    }
+
+    /// A client of all endpoints, and how to print. Flags are checked here, after the command's own arguments.
+    pub async fn open(&self) -> Result<(Client, Style), Failure> {
+        self.refuse_unsupported()?;
+        let style = self.style()?;
+        Ok((self.connect(self.endpoints()).await?, style))
+    }
+
+    pub async fn connect(&self, endpoints: Vec<String>) -> Result<Client, Failure> {
+        let options = self.options()?;
+        Client::connect(endpoints, options).await.map_err(|error| match error {
+            client::Error::BadEndpoint { .. } => Failure::bad_args(error),
+            error => Failure::bad_connection(error),
+        })
+    }
+
+    pub fn endpoints(&self) -> Vec<String> {
+        let trimmed = self.globals.endpoints.iter().map(|endpoint| endpoint.trim().to_owned());
+        trimmed.filter(|endpoint| !endpoint.is_empty()).collect()
+    }
+
+    /// The endpoints given, or those of all members.
+    pub async fn member_endpoints(&self, cluster: bool) -> Result<Vec<String>, Failure> {
+        if !cluster {
+            return Ok(self.endpoints());
+        }
+        let client = self.connect(self.endpoints()).await?;
+        let list = client.member_list(true).await.map_err(|error| {
+            Failure::error(format!("failed to fetch endpoints from etcd cluster member list: {error}"))
+        })?;
+        Ok(list.members.into_iter().flat_map(|member| member.client_ur_ls).collect())
+    }
+
+    pub fn timeout(&self) -> Duration {
+        self.globals.command_timeout
+    }
+
+    /// The timeout only if the user asked for one: long work has none by default.
+    pub fn timeout_if_given(&self) -> Option<Duration> {
+        self.timeout_given.then_some(self.globals.command_timeout)
+    }
+
+    fn style(&self) -> Result<Style, Failure> {
+        let format = Format::parse(&self.globals.write_out);
+        let format = format.ok_or_else(|| Failure::bad_feature("unsupported output format"))?;
+        Ok(Style { format, hex: self.globals.hex, value_only: false })
+    }
+
+    fn options(&self) -> Result<ConnectOptions, Failure> {
+        let globals = &self.globals;
+        let (send, recv) = (globals.max_request_bytes, globals.max_recv_bytes);
+        if recv > 0 && send > recv {
+            return Err(Failure::bad_connection(format!(
+                "gRPC message recv limit ({recv} bytes) must be greater than send limit ({send} bytes)"
+            )));
+        }
+        let mut options =
+            ConnectOptions::new().dial_timeout(globals.dial_timeout).request_timeout(globals.command_timeout);
+        if !globals.keepalive_time.is_zero() {
+            options = options.keep_alive(globals.keepalive_time, globals.keepalive_timeout);
+        }
+        if send > 0 {
+            options = options.send_bytes_max(send as usize);
+        }
+        if recv > 0 {
+            options = options.recv_bytes_max(recv as usize);
+        }
+        Ok(options)
+    }
+
+    /// What is not there yet is refused by name, so that nothing goes out unprotected that should not.
+    fn refuse_unsupported(&self) -> Result<(), Failure> {
+        let globals = &self.globals;
+        let secrets = [("cert", &globals.cert), ("key", &globals.key), ("cacert", &globals.cacert)];
+        if let Some((name, _)) = secrets.iter().find(|(_, value)| value.as_deref() == Some("")) {
+            return Err(Failure::bad_args(format!("empty string is passed to --{name} option")));
+        }
+        let tls = secrets.iter().find(|(_, value)| value.is_some()).map(|(name, _)| *name);
+        let tls = tls.or((!globals.insecure_transport).then_some("insecure-transport=false"));
+        if let Some(flag) = tls.or(globals.insecure_skip_tls_verify.then_some("insecure-skip-tls-verify")) {
+            return Err(Failure::bad_args(format!("--{flag}: TLS is not supported yet; leave the flag out")));
+        }
+        let others = [
+            ("user", &globals.user, "authentication"),
+            ("password", &globals.password, "authentication"),
+            ("auth-jwt-token", &globals.auth_jwt_token, "authentication"),
+            ("discovery-srv", &globals.discovery_srv, "discovery by DNS"),
+            ("discovery-srv-name", &globals.discovery_srv_name, "discovery by DNS"),
+        ];
+        let given = |value: &Option<String>| value.as_deref().is_some_and(|value| !value.is_empty());
+        if let Some((flag, _, what)) = others.iter().find(|(_, value, _)| given(value)) {
+            return Err(Failure::bad_args(format!("--{flag}: {what} is not supported yet; leave the flag out")));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,118 @@
+//! Answers on standard output, in the format asked for with `--write-out`.
+
+mod admin;
+mod endpoint;
+mod fields;
+mod json;
+mod kv;
+mod lease;
+mod member;
+mod table;
+mod watch;
+
+use std::io::Write;
+
+use prost::Message;
+
+pub use self::admin::{Downgraded, LeaderMoved};
+pub use self::{
+    endpoint::{EndpointHash, EndpointHealth, EndpointStatus},
+    json::Object,
+    lease::{Granted, Revoked, TimeToLive},
+    member::{Promoted, Removed, Updated},
+    table::Table,
+};
+use crate::failure::Failure;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    Fields,
+    Json,
+    Protobuf,
+    Simple,
+    Table,
+}
+
+impl Format {
+    pub const NAMES: [&str; 5] = ["fields", "json", "protobuf", "simple", "table"];
+
+    pub fn parse(name: &str) -> Option<Format> {
+        use Format::*;
+        let all = [Fields, Json, Protobuf, Simple, Table];
+        all.into_iter().find(|format| format.name() == name)
+    }
+
+    fn name(self) -> &'static str {
+        Format::NAMES[self as usize]
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+pub struct Style {
+    pub format: Format,
+    pub hex: bool,
+    pub value_only: bool,
+}
+
+type Out = Vec<u8>;
+
+/// An answer that can be printed. What a format does not know returns `None`.
+pub trait Show {
+    fn simple(&self, style: Style, out: &mut Out);
+
+    fn json(&self, style: Style) -> String;
+
+    fn fields(&self, _style: Style, _out: &mut Out) -> Option<()> {
+        None
+    }
+
+    fn protobuf(&self) -> Option<Vec<u8>> {
+        None
+    }
+
+    fn table(&self) -> Option<Table> {
+        None
+    }
+}
+
+impl Style {
+    pub fn show(self, answer: &impl Show) -> Result<(), Failure> {
+        let mut out = Vec::new();
+        let supported = match self.format {
+            Format::Simple => {
+                answer.simple(self, &mut out);
+                true
+            }
+            Format::Json => {
+                writeln(&mut out, &answer.json(self));
+                true
+            }
+            Format::Fields => answer.fields(self, &mut out).is_some(),
+            Format::Protobuf => answer.protobuf().map(|bytes| out = bytes).is_some(),
+            Format::Table => answer.table().map(|table| table.render(&mut out)).is_some(),
+        };
+        if !supported {
+            return Err(Failure::bad_feature(format!("{} not supported as output format", self.format.name())));
+        }
+        print(&out)
+    }
+}
+
+/// Writes to standard output; a reader that went away ends the program without noise.
+pub fn print(bytes: &[u8]) -> Result<(), Failure> {
+    let mut stdout = std::io::stdout().lock();
+    stdout.write_all(bytes).and_then(|()| stdout.flush()).map_err(|_| Failure::told(1))
+}
+
+pub fn println(line: &str) -> Result<(), Failure> {
+    print(format!("{line}\n").as_bytes())
+}
+
+fn writeln(out: &mut Out, line: &str) {
+    out.extend_from_slice(line.as_bytes());
+    out.push(b'\n');
+}
+
+fn encode(message: &impl Message) -> Option<Vec<u8>> {
+    Some(message.encode_to_vec())
+}

@@ -1,0 +1,76 @@
+//! The list of command lines.
+//!
+//! ```text
+//! $ put key "a value"      a command line; words may be quoted with "…" or '…'
+//! < a line                 for its standard input
+//! input 90000              so many bytes for its standard input
+//! env NAME=VALUE
+//! for 700                  keep standard input open, and kill the tool when it has been silent for so many ms
+//! during put key 2         another command line of the same tool, while it runs
+//! remember LEASE           the first long hex number it prints, as {LEASE} in later lines
+//! digits                   numbers, sizes and times may differ
+//! loose                    runs of spaces and rules may differ in length
+//! ignore stdout            only errors and the exit code count
+//! # comment
+//! ```
+
+use std::time::Duration;
+
+#[derive(Default)]
+pub struct Case {
+    pub line: String,
+    pub args: Vec<String>,
+    pub stdin: String,
+    pub env: Vec<(String, String)>,
+    pub kill_when_silent: Option<Duration>,
+    pub during: Vec<Vec<String>>,
+    pub remember: Option<String>,
+    pub digits: bool,
+    pub loose: bool,
+    pub ignore_stdout: bool,
+}
+
+pub fn parse(text: &str) -> Vec<Case> {
+    let mut cases: Vec<Case> = Vec::new();
+    for line in text.lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {
+        if let Some(args) = line.strip_prefix('$') {
+            cases.push(Case { line: line.to_owned(), args: words(args), ..Case::default() });
+            continue;
+        }
+        let case = cases.last_mut().unwrap_or_else(|| panic!("{line:?} stands before the first command line"));
+        match line.split_once(' ').unwrap_or((line, "")) {
+            ("<", input) => case.stdin.extend([input, "\n"]),
+            ("input", bytes) => case.stdin.push_str(&"x".repeat(bytes.parse().unwrap())),
+            ("env", var) => {
+                let (name, value) = var.split_once('=').unwrap_or_else(|| panic!("{line:?} has no value"));
+                case.env.push((name.to_owned(), value.to_owned()));
+            }
+            ("for", ms) => case.kill_when_silent = Some(Duration::from_millis(ms.parse().unwrap())),
+            ("during", args) => case.during.push(words(args)),
+            ("remember", name) => case.remember = Some(name.to_owned()),
+            ("digits", _) => case.digits = true,
+            ("loose", _) => case.loose = true,
+            ("ignore", "stdout") => case.ignore_stdout = true,
+            _ => panic!("{line:?} is not understood"),
+        }
+    }
+    cases
+}
+
+fn words(text: &str) -> Vec<String> {
+    let (mut words, mut chars) = (Vec::new(), text.chars().peekable());
+    while let Some(first) = chars.next() {
+        match first {
+            ' ' => {}
+            '"' | '\'' => words.push(chars.by_ref().take_while(|c| *c != first).collect()),
+            _ => {
+                let mut word = String::from(first);
+                while let Some(c) = chars.next_if(|c| *c != ' ') {
+                    word.push(c);
+                }
+                words.push(word);
+            }
+        }
+    }
+    words
+}

@@ -1,0 +1,136 @@
+//! Lockgate's table of features: one row each, by name. Help, metrics and docs are made from it.
+//!
+//! The server-level rows are etcd 3.7's, under its names, stages and defaults, so that its flags and dashboards work.
+//! `testdata/features` holds the records of past releases, never edited afterwards; the tests below hold the table to them.
+
+use featuregate::{Feature, Level, Registry, TableErrors, Version, alpha, beta, v};
+
+/// The version this binary is, and resolves server-level features at.
+pub const VERSION: Version = v(3, 8);
+
+pub static FEATURES: &[Feature] = &[
+    Feature {
+        name: "CompactHashCheck",
+        level: Level::Server,
+        owner: "server",
+        writes: "",
+        reason: "The leader regularly compares the hashes its followers took at compactions, to find corruption early.",
+        specs: &[alpha(v(3, 6))],
+    },
+    Feature {
+        name: "FastLeaseKeepAlive",
+        level: Level::Server,
+        owner: "lease",
+        writes: "",
+        reason: "Renews a lease without waiting for the applied index, so that keep-alives stay fast under load.",
+        specs: &[beta(v(3, 7))],
+    },
+    Feature {
+        name: "InitialCorruptCheck",
+        level: Level::Server,
+        owner: "server",
+        writes: "",
+        reason: "Compares data with the other members at start, before any client or peer is served.",
+        specs: &[alpha(v(3, 6))],
+    },
+    Feature {
+        name: "LeaseCheckpoint",
+        level: Level::Server,
+        owner: "lease",
+        writes: "remaining TTLs in lease records",
+        reason: "Sends remaining lease TTLs to followers, so that a new leader does not start them anew.",
+        specs: &[alpha(v(3, 6))],
+    },
+    Feature {
+        name: "LeaseCheckpointPersist",
+        level: Level::Server,
+        owner: "lease",
+        writes: "",
+        reason: "Accepted for old configurations; checkpoints are kept on disk whatever it says.",
+        specs: &[alpha(v(3, 6))],
+    },
+    Feature {
+        name: "PriorityRequest",
+        level: Level::Server,
+        owner: "server",
+        writes: "",
+        reason: "Lets requests that relieve the server, such as lease revocations, through while it is overloaded.",
+        specs: &[alpha(v(3, 7))],
+    },
+    Feature {
+        name: "SetMemberLocalAddr",
+        level: Level::Server,
+        owner: "server",
+        writes: "",
+        reason: "Calls peers from the first address in initial-advertise-peer-urls, for hosts with several.",
+        specs: &[alpha(v(3, 6))],
+    },
+    Feature {
+        name: "StopGRPCServiceOnDefrag",
+        level: Level::Server,
+        owner: "server",
+        writes: "",
+        reason: "Reports not-serving to health checks while defragmenting, so that clients go elsewhere meanwhile.",
+        specs: &[alpha(v(3, 6))],
+    },
+    Feature {
+        name: "TxnModeWriteWithSharedBuffer",
+        level: Level::Server,
+        owner: "mvcc",
+        writes: "",
+        reason: "Lets the read-only checks of a write transaction share the read buffer instead of copying it.",
+        specs: &[beta(v(3, 5))],
+    },
+];
+
+/// Names that were features once and may never be again.
+pub static RETIRED: &[&str] = &[];
+
+/// The table, checked. An error is a mistake in the table above, and the tests show it first.
+pub fn registry() -> Result<Registry, TableErrors> {
+    Registry::new(FEATURES)
+}
+
+#[cfg(test)]
+mod tests {
+    use featuregate::{Release, check_lifecycle};
+
+    use super::*;
+
+    const ETCD_3_7: &str = include_str!("../testdata/features/etcd-3.7.3.txt");
+
+    fn now() -> Release {
+        Release::of(VERSION, 0, &registry().expect("the table has no fault"), RETIRED.iter().copied())
+    }
+
+    #[test]
+    fn rows_are_in_order() {
+        assert!(FEATURES.is_sorted_by_key(|feature| feature.name), "keep the rows sorted by name");
+    }
+
+    #[test]
+    fn keeps_the_promises_of_the_release_before() {
+        let old: Release = ETCD_3_7.parse().expect("a legal record");
+        let violations = check_lifecycle(&old, &now());
+        assert!(violations.is_empty(), "{}", violations.iter().map(|v| format!("\n{v}")).collect::<String>());
+    }
+
+    // What `etcd --help` of 3.7.3 prints below --feature-gates. Stages may move on later; then this list ends.
+    #[test]
+    fn offers_what_etcd_offers() {
+        let want = [
+            "AllAlpha=true|false (ALPHA - default=false)",
+            "AllBeta=true|false (BETA - default=false)",
+            "CompactHashCheck=true|false (ALPHA - default=false)",
+            "FastLeaseKeepAlive=true|false (BETA - default=true)",
+            "InitialCorruptCheck=true|false (ALPHA - default=false)",
+            "LeaseCheckpoint=true|false (ALPHA - default=false)",
+            "LeaseCheckpointPersist=true|false (ALPHA - default=false)",
+            "PriorityRequest=true|false (ALPHA - default=false)",
+            "SetMemberLocalAddr=true|false (ALPHA - default=false)",
+            "StopGRPCServiceOnDefrag=true|false (ALPHA - default=false)",
+            "TxnModeWriteWithSharedBuffer=true|false (BETA - default=true)",
+        ];
+        assert_eq!(registry().expect("the table has no fault").help(Level::Server, VERSION), want);
+    }
+}

@@ -1,0 +1,64 @@
+//! One member, and the members of a new cluster.
+
+use std::collections::BTreeMap;
+
+use crate::MemberId;
+
+/// A member. How it is written down is the schema's business.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct Member {
+    pub id: MemberId,
+    pub peer_urls: Vec<String>,
+    pub is_learner: bool,
+    /// Empty until the member has started and published itself.
+    pub name: String,
+    pub client_urls: Vec<String>,
+}
+
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BootstrapError {
+    #[error("couldn't find local name {0:?} in the initial cluster configuration")]
+    NameMissing(String),
+    #[error("--initial-cluster gives {0:?} no peer URL")]
+    NoPeerUrl(String),
+    #[error("--initial-cluster uses {0} twice; every member needs peer URLs of its own")]
+    DuplicateUrl(String),
+}
+
+/// The members of a new cluster from `--initial-cluster`, by id.
+pub fn members_of_new_cluster(
+    initial: &BTreeMap<String, Vec<String>>,
+    token: &str,
+) -> Result<BTreeMap<MemberId, Member>, BootstrapError> {
+    let mut seen = std::collections::BTreeSet::new();
+    let mut members = BTreeMap::new();
+    for (name, urls) in initial {
+        if urls.is_empty() {
+            return Err(BootstrapError::NoPeerUrl(name.clone()));
+        }
+        if let Some(url) = urls.iter().find(|url| !seen.insert((*url).clone())) {
+            return Err(BootstrapError::DuplicateUrl(url.clone()));
+        }
+        let mut peer_urls = urls.clone();
+        peer_urls.sort_unstable();
+        let id = MemberId::compute(&peer_urls, token, None);
+        members.insert(id, Member { id, peer_urls, name: name.clone(), ..Member::default() });
+    }
+    Ok(members)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_new_cluster_has_a_url_for_each_member() {
+        let initial = |pairs: &[(&str, &[&str])]| {
+            pairs.iter().map(|(n, u)| (n.to_string(), u.iter().map(|u| u.to_string()).collect())).collect()
+        };
+        let none = initial(&[("a", &[])]);
+        assert_eq!(members_of_new_cluster(&none, "t"), Err(BootstrapError::NoPeerUrl("a".into())));
+        let twice = initial(&[("a", &["http://h:1"]), ("b", &["http://h:1"])]);
+        assert_eq!(members_of_new_cluster(&twice, "t"), Err(BootstrapError::DuplicateUrl("http://h:1".into())));
+    }
+}

@@ -1,0 +1,168 @@
+//! Apply: one committed entry becomes a change of replicated state.
+//!
+//! **Invariant:** what an entry changes depends on the state and the entry alone, so that every member writes the same
+//! bytes; the entry's index and term are recorded in the same batch. What only this member knows (its clock, its quota, who
+//! waits for the answer) may shape the answer, never the change.
+
+mod alarm;
+pub(crate) mod cluster;
+mod kv;
+mod lease;
+pub mod quota;
+
+use std::{sync::Arc, time::Instant};
+
+use membership::Cluster;
+use parking_lot::{Mutex, RwLock};
+use prost::Message;
+use proto::{
+    etcdserverpb::{
+        AlarmResponse, CompactionResponse, DeleteRangeResponse, InternalRaftRequest, LeaseCheckpointResponse,
+        LeaseGrantResponse, LeaseRevokeResponse, PutResponse, ResponseHeader, TxnResponse,
+    },
+    raftpb,
+};
+use storage::{Backend, Batch};
+use tokio::sync::oneshot;
+
+pub use self::{alarm::Alarms, quota::Quota};
+use crate::{
+    error::{ApplyError, FatalError},
+    world::Observer,
+};
+
+/// What a request is answered with.
+#[derive(Debug)]
+pub enum Response {
+    Put(PutResponse),
+    DeleteRange(DeleteRangeResponse),
+    Txn(TxnResponse),
+    /// `finished` is told when the keys are gone for good.
+    Compaction { response: CompactionResponse, finished: Option<oneshot::Receiver<()>> },
+    LeaseGrant(LeaseGrantResponse),
+    LeaseRevoke(LeaseRevokeResponse),
+    LeaseCheckpoint(LeaseCheckpointResponse),
+    Alarm(AlarmResponse),
+    /// Nothing to tell: versions, attributes, empty entries.
+    None,
+}
+
+/// The result of one entry, and what the node must do besides.
+pub(crate) struct Outcome {
+    /// 0 for entries without a request.
+    pub request_id: u64,
+    pub result: Result<Response, ApplyError>,
+    pub effect: Effect,
+}
+
+/// What follows from an entry outside of replicated state.
+pub(crate) enum Effect {
+    None,
+    /// Keys may be deleted up to the compaction's revision.
+    Compact(mvcc::CompactionJob),
+    /// The core's configuration must follow; `refused` changes still count as seen.
+    ConfChange { change: raftpb::ConfChange, refused: bool },
+    /// The first entry of a leader's term.
+    LeaderStart,
+}
+
+/// The replicated state of a member, and what apply needs to know of the member itself.
+pub struct State {
+    pub backend: Backend,
+    pub store: Arc<mvcc::Store>,
+    pub lessor: Arc<Mutex<::lease::Lessor>>,
+    pub cluster: Arc<RwLock<Cluster>>,
+    pub alarms: Arc<Alarms>,
+    pub quota: Quota,
+    pub binary_version: proto::Version,
+    /// Where the lessor's time begins.
+    pub epoch: Instant,
+    pub observer: Arc<dyn Observer>,
+}
+
+impl State {
+    /// Applies one entry.
+    pub(crate) fn apply(&mut self, entry: &raftpb::Entry) -> Result<Outcome, FatalError> {
+        let backend = self.backend.clone();
+        let mut batch = backend.write();
+        let outcome = match entry.r#type() {
+            raftpb::EntryType::EntryNormal => self.apply_normal(&mut batch, entry),
+            raftpb::EntryType::EntryConfChange => self.apply_conf_change(&mut batch, entry),
+            raftpb::EntryType::EntryConfChangeV2 => Err(FatalError::UnknownRequest {
+                index: entry.index(),
+                what: "a joint configuration change; etcd never writes one".into(),
+            }),
+        }?;
+        batch.set_consistent(entry.index(), entry.term());
+        Ok(outcome)
+    }
+
+    fn apply_normal(&mut self, batch: &mut Batch<'_>, entry: &raftpb::Entry) -> Result<Outcome, FatalError> {
+        let data = match &entry.data {
+            Some(data) if !data.is_empty() => data.clone(),
+            _ => return Ok(Outcome { request_id: 0, result: Ok(Response::None), effect: Effect::LeaderStart }),
+        };
+        let bad = |why: String| FatalError::BadEntry { index: entry.index(), why };
+        let request = InternalRaftRequest::decode(data).map_err(|e| bad(e.to_string()))?;
+        let request_id = match (request.id, &request.header) {
+            (0, Some(header)) => header.id,
+            (0, None) => return Err(bad("the request has neither id nor header".into())),
+            (id, _) => id,
+        };
+        let mut effect = Effect::None;
+        let result = self.dispatch(batch, entry.index(), request, &mut effect)?;
+        Ok(Outcome { request_id, result, effect })
+    }
+
+    fn dispatch(
+        &mut self,
+        batch: &mut Batch<'_>,
+        index: u64,
+        r: InternalRaftRequest,
+        effect: &mut Effect,
+    ) -> Result<Result<Response, ApplyError>, FatalError> {
+        if let Some(r) = r.cluster_version_set {
+            return self.cluster_version_set(batch, index, &r);
+        }
+        if let Some(r) = r.cluster_member_attr_set {
+            return Ok(self.member_attr_set(batch, r));
+        }
+        if let Some(r) = r.downgrade_info_set {
+            return Ok(self.downgrade_info_set(batch, r));
+        }
+        let corrupt = self.alarms.corrupt();
+        Ok(if let Some(r) = r.put {
+            self.guard(corrupt).and_then(|()| self.put(batch, &r)).map(Response::Put)
+        } else if let Some(r) = r.txn {
+            self.guard(corrupt).and_then(|()| self.txn(batch, &r)).map(Response::Txn)
+        } else if let Some(r) = r.delete_range {
+            self.guard(corrupt).and_then(|()| self.delete_range(batch, &r)).map(Response::DeleteRange)
+        } else if let Some(r) = r.compaction {
+            let response = self.guard(corrupt).and_then(|()| self.compaction(batch, &r, effect));
+            response.map(|response| Response::Compaction { response, finished: None })
+        } else if let Some(r) = r.lease_grant {
+            self.guard(corrupt).and_then(|()| self.lease_grant(batch, &r)).map(Response::LeaseGrant)
+        } else if let Some(r) = r.lease_revoke {
+            self.guard(corrupt).and_then(|()| self.lease_revoke(batch, &r)).map(Response::LeaseRevoke)
+        } else if let Some(r) = r.lease_checkpoint {
+            self.lease_checkpoint(batch, &r).map(Response::LeaseCheckpoint)
+        } else if let Some(r) = r.alarm {
+            Ok(Response::Alarm(self.alarm(batch, &r)))
+        } else if r.range.is_some() || r.downgrade_version_test.is_some() {
+            // Reads through the log and etcd's test requests change nothing.
+            Ok(Response::None)
+        } else {
+            return Err(FatalError::UnknownRequest { index, what: crate::bootstrap::describe_unsupported(&r) });
+        })
+    }
+
+    /// With a CORRUPT alarm no key may be touched any more.
+    fn guard(&self, corrupt: bool) -> Result<(), ApplyError> {
+        if corrupt { Err(ApplyError::Corrupt) } else { Ok(()) }
+    }
+
+    /// The revision; the server fills in the rest.
+    fn header(&self) -> Option<ResponseHeader> {
+        Some(ResponseHeader { revision: self.store.revision(), ..Default::default() })
+    }
+}

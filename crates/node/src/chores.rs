@@ -1,0 +1,70 @@
+//! The chores thread: ends leases, sends checkpoints, removes old log segments.
+
+use std::{
+    path::PathBuf,
+    sync::{Arc, mpsc::Receiver},
+    time::{Duration, Instant},
+};
+
+use lease::Lessor;
+use parking_lot::Mutex;
+use proto::etcdserverpb::{InternalRaftRequest, LeaseCheckpointRequest, LeaseRevokeRequest};
+
+use crate::{proposer::Proposer, shared::Shared};
+
+const LEASE_INTERVAL: Duration = Duration::from_millis(500);
+const PURGE_INTERVAL: Duration = Duration::from_secs(30);
+
+pub(crate) struct Chores {
+    pub lessor: Arc<Mutex<Lessor>>,
+    pub proposer: Proposer,
+    pub shared: Arc<Shared>,
+    pub epoch: Instant,
+    pub wal_dir: PathBuf,
+    /// Segments to keep; `None` keeps all.
+    pub wals_max: Option<usize>,
+    /// Closed when the node stops.
+    pub stop: Receiver<()>,
+}
+
+impl Chores {
+    pub fn run(self) {
+        let mut next_purge = Instant::now() + PURGE_INTERVAL;
+        while self.stop.recv_timeout(LEASE_INTERVAL) == Err(std::sync::mpsc::RecvTimeoutError::Timeout) {
+            self.leases();
+            if Instant::now() >= next_purge {
+                self.purge();
+                next_purge = Instant::now() + PURGE_INTERVAL;
+            }
+        }
+    }
+
+    fn leases(&self) {
+        let now = self.epoch.elapsed();
+        let (expired, checkpoints) = {
+            let mut lessor = self.lessor.lock();
+            (lessor.take_expired(now), lessor.take_due_checkpoints(now))
+        };
+        for id in expired {
+            self.shared.observer.lease_expired();
+            let lease_revoke = Some(LeaseRevokeRequest { id });
+            self.proposer.send_request(InternalRaftRequest { lease_revoke, ..Default::default() });
+        }
+        if !checkpoints.is_empty() {
+            let lease_checkpoint = Some(LeaseCheckpointRequest { checkpoints });
+            self.proposer.send_request(InternalRaftRequest { lease_checkpoint, ..Default::default() });
+        }
+    }
+
+    fn purge(&self) {
+        let Some(keep) = self.wals_max else { return };
+        match wal::purge(&self.wal_dir, keep) {
+            Ok(removed) => {
+                for path in removed {
+                    tracing::info!(path = %path.display(), "purged");
+                }
+            }
+            Err(error) => tracing::warn!(%error, "failed to purge log segments"),
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! The layout of a data dir, and whether a dir is one.
+
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+};
+
+/// `<data-dir>/member/{snap,wal}`, with the log elsewhere if `--wal-dir` says so.
+#[derive(Debug, Clone)]
+pub struct DataDir {
+    root: PathBuf,
+    wal: Option<PathBuf>,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum DataDirError {
+    #[error("cannot access data directory: {path} is not a directory; give another one with --data-dir")]
+    NotADir { path: PathBuf },
+    #[error(
+        "{path} is not an etcd data dir: it holds {found} but no `member`; \
+         give an empty or new directory with --data-dir"
+    )]
+    Foreign { path: PathBuf, found: String },
+    #[error("cannot access data directory: failed to {what} {path}")]
+    Access { what: &'static str, path: PathBuf, source: io::Error },
+    #[error("cannot write to {path}: {source}; its owner and mode must allow this process to write")]
+    NotWritable { path: PathBuf, source: io::Error },
+}
+
+impl DataDir {
+    pub fn new(root: impl Into<PathBuf>, wal: Option<PathBuf>) -> DataDir {
+        DataDir { root: root.into(), wal }
+    }
+
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    pub fn member(&self) -> PathBuf {
+        self.root.join("member")
+    }
+
+    pub fn snap(&self) -> PathBuf {
+        self.member().join("snap")
+    }
+
+    pub fn db(&self) -> PathBuf {
+        self.snap().join("db")
+    }
+
+    pub fn wal(&self) -> PathBuf {
+        self.wal.clone().unwrap_or_else(|| self.member().join("wal"))
+    }
+
+    /// Refuses what is not a data dir; changes nothing.
+    pub fn check(&self) -> Result<(), DataDirError> {
+        let path = self.root.clone();
+        let entries = match fs::read_dir(&path) {
+            Ok(entries) => entries,
+            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(()),
+            Err(e) if e.kind() == io::ErrorKind::NotADirectory => return Err(DataDirError::NotADir { path }),
+            Err(source) => return Err(DataDirError::Access { what: "read", path, source }),
+        };
+        let mut names: Vec<_> =
+            entries.filter_map(Result::ok).map(|e| e.file_name().to_string_lossy().into_owned()).collect();
+        names.retain(|name| name != "lost+found");
+        if names.is_empty() || names.iter().any(|name| name == "member") {
+            return Ok(());
+        }
+        names.sort_unstable();
+        names.truncate(3);
+        Err(DataDirError::Foreign { path, found: names.join(", ") })
+    }
+
+    /// Makes what is missing, and finds out whether this process can write there.
+    pub fn create(&self) -> Result<(), DataDirError> {
+        for path in [self.root.clone(), self.member(), self.snap()] {
+            create_private(&path)?;
+            check_writable(&path)?;
+        }
+        if let Some(parent) = self.wal().parent() {
+            create_private(parent)?;
+            check_writable(parent)?;
+        }
+        Ok(())
+    }
+
+    /// Removes what an interrupted run left behind: unfinished defragmentations and received snapshots.
+    pub fn remove_leftovers(&self) {
+        let Ok(entries) = fs::read_dir(self.snap()) else { return };
+        for entry in entries.filter_map(Result::ok) {
+            let name = entry.file_name();
+            let name = name.to_string_lossy();
+            if name.starts_with("tmp") || name.starts_with("db.tmp") {
+                match fs::remove_file(entry.path()) {
+                    Ok(()) => tracing::info!(path = %entry.path().display(), "removed an unfinished file"),
+                    Err(error) => tracing::warn!(path = %entry.path().display(), %error, "failed to remove"),
+                }
+            }
+        }
+    }
+}
+
+fn create_private(path: &Path) -> Result<(), DataDirError> {
+    use std::os::unix::fs::DirBuilderExt;
+    let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(path);
+    made.map_err(|source| DataDirError::Access { what: "create", path: path.into(), source })
+}
+
+fn check_writable(path: &Path) -> Result<(), DataDirError> {
+    let probe = path.join(".touch");
+    fs::write(&probe, b"")
+        .and_then(|()| fs::remove_file(&probe))
+        .map_err(|source| DataDirError::NotWritable { path: path.into(), source })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn foreign_dirs_are_refused_untouched() {
+        let dir = tempfile::tempdir().unwrap();
+        fs::write(dir.path().join("notes.txt"), b"x").unwrap();
+        let error = DataDir::new(dir.path(), None).check().unwrap_err().to_string();
+        assert!(error.contains("it holds notes.txt but no `member`"), "{error}");
+        let file = DataDir::new(dir.path().join("notes.txt"), None);
+        assert!(matches!(file.check(), Err(DataDirError::NotADir { .. })));
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_new_dir_is_private() {
+        use std::os::unix::fs::PermissionsExt;
+        let dir = tempfile::tempdir().unwrap();
+        let data = DataDir::new(dir.path().join("a/b"), None);
+        data.check().unwrap();
+        data.create().unwrap();
+        assert_eq!(fs::metadata(data.snap()).unwrap().permissions().mode() & 0o777, 0o700);
+        data.check().unwrap();
+    }
+}

@@ -1,0 +1,67 @@
+//! What can go wrong: for one request, and for the node as a whole.
+
+use membership::ChangeError;
+use proto::Version;
+
+/// Why an applied entry changed nothing. Every member comes to the same result.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum ApplyError {
+    #[error(transparent)]
+    Mvcc(#[from] mvcc::Error),
+    #[error(transparent)]
+    Lease(#[from] lease::Error),
+    #[error(transparent)]
+    Membership(#[from] ChangeError),
+    #[error("database space exceeded")]
+    NoSpace,
+    #[error("corrupt cluster")]
+    Corrupt,
+}
+
+/// Why a proposal has no result.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum ProposeError {
+    #[error("request is too large")]
+    TooLarge,
+    #[error("too many requests")]
+    TooManyRequests,
+    #[error("request timed out")]
+    Timeout,
+    #[error("server stopped")]
+    Stopped,
+    #[error(transparent)]
+    Apply(#[from] ApplyError),
+}
+
+/// Why a linearizable read cannot be served.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum ReadError {
+    #[error("request timed out")]
+    Timeout,
+    #[error("server stopped")]
+    Stopped,
+}
+
+/// Why the node cannot go on. It stops at once: what it would answer could be wrong.
+#[derive(Debug, thiserror::Error)]
+pub enum FatalError {
+    #[error("failed to write the log")]
+    Log(#[source] wal::Error),
+    #[error("failed to write the database: {0}")]
+    Backend(String),
+    #[error("the consensus core failed: {0}")]
+    Core(String),
+    #[error("the apply thread has ended")]
+    ApplyEnded,
+    #[error("entry {index} cannot be read: {why}")]
+    BadEntry { index: u64, why: String },
+    #[error("entry {index} holds a request this version cannot apply: {what}")]
+    UnknownRequest { index: u64, what: String },
+    #[error(
+        "invalid downgrade; server version is lower than determined cluster version \
+         (this binary is {binary}, the cluster is at {cluster}): start a {cluster} binary on this data dir"
+    )]
+    ClusterTooNew { binary: Version, cluster: Version },
+    #[error("this member has been removed from the cluster")]
+    Removed,
+}

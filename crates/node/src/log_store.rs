@@ -1,0 +1,159 @@
+//! The tail of the log in memory, as the `raft` crate reads it.
+//!
+//! Invariants: entries are contiguous, the first has index `compacted_index + 1`, and terms never fall.
+
+use std::collections::VecDeque;
+
+use raft::{
+    Error, GetEntriesContext, RaftState, Storage, StorageError,
+    eraftpb::{ConfState, Entry, HardState, Snapshot},
+    util::limit_size,
+};
+
+/// Entries after `compacted_index`, which the file already covers.
+pub(crate) struct LogStore {
+    entries: VecDeque<Entry>,
+    compacted_index: u64,
+    compacted_term: u64,
+    hard_state: HardState,
+    conf_state: ConfState,
+}
+
+impl LogStore {
+    pub fn new(compacted: (u64, u64), hard_state: HardState, conf_state: ConfState, entries: Vec<Entry>) -> LogStore {
+        let (compacted_index, compacted_term) = compacted;
+        if let Some(first) = entries.first() {
+            assert_eq!(first.index, compacted_index + 1, "the log must go on where the snapshot ends");
+        }
+        LogStore { entries: entries.into(), compacted_index, compacted_term, hard_state, conf_state }
+    }
+
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Adds entries that are on disk; they replace what they overlap.
+    pub fn append(&mut self, entries: Vec<Entry>) {
+        let Some(first) = entries.first() else { return };
+        assert!(first.index > self.compacted_index, "entry {} is compacted", first.index);
+        let keep = (first.index - self.compacted_index - 1) as usize;
+        assert!(keep <= self.entries.len(), "entry {} leaves a gap in the log", first.index);
+        self.entries.truncate(keep);
+        self.entries.extend(entries);
+    }
+
+    pub fn set_hard_state(&mut self, state: HardState) {
+        self.hard_state = state;
+    }
+
+    pub fn set_conf_state(&mut self, state: ConfState) {
+        self.conf_state = state;
+    }
+
+    /// Forgets entries up to and including `index`.
+    pub fn compact(&mut self, index: u64) {
+        if index <= self.compacted_index {
+            return;
+        }
+        let Ok(term) = self.term(index) else { return };
+        self.entries.drain(..(index - self.compacted_index) as usize);
+        self.compacted_index = index;
+        self.compacted_term = term;
+    }
+
+    fn last(&self) -> u64 {
+        self.compacted_index + self.entries.len() as u64
+    }
+}
+
+impl Storage for LogStore {
+    fn initial_state(&self) -> raft::Result<RaftState> {
+        Ok(RaftState::new(self.hard_state.clone(), self.conf_state.clone()))
+    }
+
+    fn entries(
+        &self,
+        low: u64,
+        high: u64,
+        max_size: impl Into<Option<u64>>,
+        _context: GetEntriesContext,
+    ) -> raft::Result<Vec<Entry>> {
+        if low <= self.compacted_index {
+            return Err(Error::Store(StorageError::Compacted));
+        }
+        if high > self.last() + 1 {
+            return Err(Error::Store(StorageError::Unavailable));
+        }
+        let offset = self.compacted_index + 1;
+        let mut entries: Vec<_> =
+            self.entries.range((low - offset) as usize..(high - offset) as usize).cloned().collect();
+        limit_size(&mut entries, max_size.into());
+        Ok(entries)
+    }
+
+    fn term(&self, index: u64) -> raft::Result<u64> {
+        if index == self.compacted_index {
+            return Ok(self.compacted_term);
+        }
+        if index < self.compacted_index {
+            return Err(Error::Store(StorageError::Compacted));
+        }
+        match self.entries.get((index - self.compacted_index - 1) as usize) {
+            Some(entry) => Ok(entry.term),
+            None => Err(Error::Store(StorageError::Unavailable)),
+        }
+    }
+
+    fn first_index(&self) -> raft::Result<u64> {
+        Ok(self.compacted_index + 1)
+    }
+
+    fn last_index(&self) -> raft::Result<u64> {
+        Ok(self.last())
+    }
+
+    /// Only a leader with other members asks for one.
+    fn snapshot(&self, _request_index: u64, _to: u64) -> raft::Result<Snapshot> {
+        Err(Error::Store(StorageError::SnapshotTemporarilyUnavailable))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(index: u64, term: u64) -> Entry {
+        Entry { index, term, ..Default::default() }
+    }
+
+    fn store() -> LogStore {
+        let entries = (6..=10).map(|i| entry(i, 2)).collect();
+        LogStore::new((5, 1), HardState::default(), ConfState::default(), entries)
+    }
+
+    #[test]
+    fn terms_and_bounds() {
+        let store = store();
+        assert_eq!((store.first_index().unwrap(), store.last_index().unwrap()), (6, 10));
+        assert_eq!(store.term(5).unwrap(), 1);
+        assert!(matches!(store.term(4), Err(Error::Store(StorageError::Compacted))));
+        assert!(matches!(store.term(11), Err(Error::Store(StorageError::Unavailable))));
+    }
+
+    #[test]
+    fn an_overlap_is_replaced() {
+        let mut store = store();
+        store.append(vec![entry(8, 3)]);
+        assert_eq!((store.last_index().unwrap(), store.term(8).unwrap()), (8, 3));
+    }
+
+    #[test]
+    fn compaction_keeps_the_last_term() {
+        let mut store = store();
+        store.compact(8);
+        assert_eq!((store.first_index().unwrap(), store.term(8).unwrap(), store.len()), (9, 2, 2));
+        store.compact(3);
+        store.compact(99);
+        assert_eq!(store.first_index().unwrap(), 9);
+    }
+}

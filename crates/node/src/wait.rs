@@ -1,0 +1,121 @@
+//! Who waits for what: answers by request id, and reads by applied index.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::atomic::{AtomicU64, Ordering},
+};
+
+use parking_lot::Mutex;
+use tokio::sync::oneshot;
+
+/// Proposals of this member that wait for their entry to be applied.
+pub(crate) struct Waits<T> {
+    waiting: Mutex<HashMap<u64, oneshot::Sender<T>>>,
+}
+
+impl<T> Default for Waits<T> {
+    fn default() -> Self {
+        Waits { waiting: Mutex::default() }
+    }
+}
+
+impl<T> Waits<T> {
+    pub fn register(&self, id: u64) -> oneshot::Receiver<T> {
+        let (sender, receiver) = oneshot::channel();
+        self.waiting.lock().insert(id, sender);
+        receiver
+    }
+
+    /// Answers, if anyone still waits.
+    pub fn answer(&self, id: u64, result: impl FnOnce() -> T) {
+        let sender = self.waiting.lock().remove(&id);
+        if let Some(sender) = sender {
+            // A caller that has gone away needs no answer.
+            let _ = sender.send(result());
+        }
+    }
+
+    pub fn forget(&self, id: u64) {
+        self.waiting.lock().remove(&id);
+    }
+
+    /// Drops every sender, so that all receivers learn that the node has stopped.
+    pub fn close(&self) {
+        self.waiting.lock().clear();
+    }
+
+    pub fn len(&self) -> usize {
+        self.waiting.lock().len()
+    }
+}
+
+/// The applied index, and who waits for it to reach a value.
+#[derive(Default)]
+pub(crate) struct Applied {
+    index: AtomicU64,
+    waiting: Mutex<BTreeMap<u64, Vec<oneshot::Sender<()>>>>,
+}
+
+impl Applied {
+    pub fn index(&self) -> u64 {
+        self.index.load(Ordering::Acquire)
+    }
+
+    pub fn advance(&self, index: u64) {
+        self.index.store(index, Ordering::Release);
+        let mut waiting = self.waiting.lock();
+        if waiting.is_empty() {
+            return;
+        }
+        let later = waiting.split_off(&(index + 1));
+        for sender in std::mem::replace(&mut *waiting, later).into_values().flatten() {
+            let _ = sender.send(());
+        }
+    }
+
+    /// Sends to `done` when `index` is applied, at once if it is.
+    pub fn when(&self, index: u64, done: oneshot::Sender<()>) {
+        let mut waiting = self.waiting.lock();
+        // Under the lock: `advance` stores before it locks, so either we see the index or it sees us.
+        if self.index() >= index {
+            drop(waiting);
+            let _ = done.send(());
+        } else {
+            waiting.entry(index).or_default().push(done);
+        }
+    }
+
+    pub fn close(&self) {
+        self.waiting.lock().clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_wait_for_their_index() {
+        let applied = Applied::default();
+        let (early, mut early_rx) = oneshot::channel();
+        let (late, mut late_rx) = oneshot::channel();
+        applied.when(5, early);
+        applied.when(6, late);
+        applied.advance(5);
+        assert!(early_rx.try_recv().is_ok());
+        assert!(late_rx.try_recv().is_err());
+        let (now, mut now_rx) = oneshot::channel();
+        applied.when(4, now);
+        assert!(now_rx.try_recv().is_ok());
+    }
+
+    #[test]
+    fn a_forgotten_wait_is_not_answered() {
+        let waits = Waits::default();
+        let mut receiver = waits.register(7);
+        waits.forget(7);
+        waits.answer(7, || 1);
+        assert!(receiver.try_recv().is_err());
+        assert_eq!(waits.len(), 0);
+    }
+}

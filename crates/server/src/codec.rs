@@ -1,0 +1,62 @@
+//! A gRPC codec for answers that are already bytes: what the store keeps encoded is sent as it is.
+
+use std::marker::PhantomData;
+
+use prost::Message;
+use tonic::{
+    Status,
+    codec::{Codec, DecodeBuf, Decoder, EncodeBuf, Encoder},
+};
+
+/// Something that writes itself as a protobuf message.
+pub trait Wire: Send + 'static {
+    fn write(self, out: &mut EncodeBuf<'_>);
+}
+
+/// Sends `E`, receives `D`.
+pub struct WireCodec<E, D>(PhantomData<(E, D)>);
+
+impl<E, D> Default for WireCodec<E, D> {
+    fn default() -> Self {
+        WireCodec(PhantomData)
+    }
+}
+
+impl<E: Wire, D: Message + Default + Send + 'static> Codec for WireCodec<E, D> {
+    type Encode = E;
+    type Decode = D;
+    type Encoder = WireEncoder<E>;
+    type Decoder = WireDecoder<D>;
+
+    fn encoder(&mut self) -> WireEncoder<E> {
+        WireEncoder(PhantomData)
+    }
+
+    fn decoder(&mut self) -> WireDecoder<D> {
+        WireDecoder(PhantomData)
+    }
+}
+
+pub struct WireEncoder<E>(PhantomData<E>);
+
+impl<E: Wire> Encoder for WireEncoder<E> {
+    type Item = E;
+    type Error = Status;
+
+    fn encode(&mut self, item: E, out: &mut EncodeBuf<'_>) -> Result<(), Status> {
+        item.write(out);
+        Ok(())
+    }
+}
+
+pub struct WireDecoder<D>(PhantomData<D>);
+
+impl<D: Message + Default> Decoder for WireDecoder<D> {
+    type Item = D;
+    type Error = Status;
+
+    fn decode(&mut self, buf: &mut DecodeBuf<'_>) -> Result<Option<D>, Status> {
+        let message = D::decode(buf).map_err(|e| Status::internal(e.to_string()))?;
+        Ok(Some(message))
+    }
+}

@@ -1,0 +1,201 @@
+//! Listening and serving: gRPC over HTTP/2 and HTTP/1.1 on one port.
+
+use std::{io, net::SocketAddr, path::PathBuf, time::Duration};
+
+use axum::Router;
+use hyper_util::{
+    rt::{TokioExecutor, TokioIo, TokioTimer},
+    server::conn::auto,
+    service::TowerToHyperService,
+};
+use tokio::{
+    net::{TcpListener, TcpSocket, UnixListener},
+    sync::watch,
+    task::JoinSet,
+};
+
+use crate::config::{Config, Scheme, Url};
+
+/// HTTP/2 flow-control windows: large enough that a list or a snapshot does not wait for the client's updates.
+const STREAM_WINDOW_BYTES: u32 = 1024 * 1024;
+const CONNECTION_WINDOW_BYTES: u32 = 4 * 1024 * 1024;
+
+#[derive(Debug, thiserror::Error)]
+pub enum ListenError {
+    #[error("listen tcp {addr}: bind: {cause}{}", hint(cause))]
+    Bind { addr: String, cause: io::Error },
+    #[error("failed to find an address for {host}: {cause}")]
+    Resolve { host: String, cause: io::Error },
+}
+
+fn hint(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::AddrInUse => "; another process listens there: stop it, or give other URLs with --listen-client-urls",
+        io::ErrorKind::PermissionDenied => "; ports below 1024 need privileges",
+        _ => "",
+    }
+}
+
+pub enum Listener {
+    Tcp(TcpListener),
+    Unix(UnixListener, PathBuf),
+}
+
+impl Listener {
+    pub async fn bind(url: &Url, config: &Config) -> Result<Listener, ListenError> {
+        match url.scheme {
+            Scheme::Unix | Scheme::Unixs => bind_unix(url),
+            Scheme::Http | Scheme::Https => bind_tcp(url, config).await,
+        }
+    }
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        if let Listener::Unix(_, path) = self {
+            let _ = std::fs::remove_file(path);
+        }
+    }
+}
+
+fn bind_unix(url: &Url) -> Result<Listener, ListenError> {
+    let path = PathBuf::from(&url.host);
+    // A socket left by a killed process stands in the way; one that answers belongs to somebody.
+    if std::os::unix::net::UnixStream::connect(&path).is_err() {
+        let _ = std::fs::remove_file(&path);
+    }
+    match UnixListener::bind(&path) {
+        Ok(listener) => Ok(Listener::Unix(listener, path)),
+        Err(cause) => Err(ListenError::Bind { addr: url.host.clone(), cause }),
+    }
+}
+
+async fn bind_tcp(url: &Url, config: &Config) -> Result<Listener, ListenError> {
+    let host = format!("{}:{}", bracketed(&url.host), url.port);
+    let resolve = |cause| ListenError::Resolve { host: host.clone(), cause };
+    let mut addresses = tokio::net::lookup_host(&host).await.map_err(resolve)?;
+    let none = || io::Error::new(io::ErrorKind::NotFound, "the name has no address");
+    let addr = addresses.next().ok_or_else(|| resolve(none()))?;
+    bind_addr(addr, config).map(Listener::Tcp).map_err(|cause| ListenError::Bind { addr: addr.to_string(), cause })
+}
+
+fn bind_addr(addr: SocketAddr, config: &Config) -> io::Result<TcpListener> {
+    let socket = if addr.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
+    // As Go does: a restart need not wait for old connections to time out.
+    socket.set_reuseaddr(true)?;
+    if config.socket_reuse_port {
+        socket.set_reuseport(true)?;
+    }
+    socket.bind(addr)?;
+    socket.listen(4096)
+}
+
+fn bracketed(host: &str) -> String {
+    if host.contains(':') { format!("[{host}]") } else { host.to_owned() }
+}
+
+/// How connections are served.
+#[derive(Debug, Clone)]
+pub struct Serving {
+    pub concurrent_streams_max: u32,
+    pub keepalive_interval: Option<Duration>,
+    pub keepalive_timeout: Option<Duration>,
+}
+
+impl Serving {
+    fn builder(&self) -> auto::Builder<TokioExecutor> {
+        let mut builder = auto::Builder::new(TokioExecutor::new());
+        builder.http1().timer(TokioTimer::new()).header_read_timeout(Duration::from_secs(30));
+        let mut http2 = builder.http2();
+        http2
+            .timer(TokioTimer::new())
+            .max_concurrent_streams(self.concurrent_streams_max)
+            .initial_stream_window_size(STREAM_WINDOW_BYTES)
+            .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
+            .keep_alive_interval(self.keepalive_interval);
+        if let Some(timeout) = self.keepalive_timeout {
+            http2.keep_alive_timeout(timeout);
+        }
+        builder
+    }
+}
+
+/// Accepts and serves until `stop` changes, then lets calls under way end for a moment.
+pub async fn serve(listener: Listener, router: Router, serving: Serving, mut stop: watch::Receiver<bool>) {
+    let builder = serving.builder();
+    let mut connections = JoinSet::new();
+    loop {
+        tokio::select! {
+            accepted = accept(&listener) => match accepted {
+                Ok(stream) => {
+                    let (builder, service) = (builder.clone(), TowerToHyperService::new(router.clone()));
+                    connections.spawn(connection(stream, builder, service, stop.clone()));
+                }
+                Err(error) => {
+                    // Out of file descriptors, as a rule: wait for some to come back.
+                    tracing::warn!(%error, "failed to accept a connection");
+                    tokio::time::sleep(Duration::from_millis(50)).await;
+                }
+            },
+            Some(_) = connections.join_next(), if !connections.is_empty() => {}
+            _ = stop.changed() => break,
+        }
+    }
+    drop(listener);
+    let grace = tokio::time::sleep(Duration::from_millis(500));
+    tokio::pin!(grace);
+    loop {
+        tokio::select! {
+            next = connections.join_next() => if next.is_none() { return },
+            () = &mut grace => return,
+        }
+    }
+}
+
+enum Stream {
+    Tcp(tokio::net::TcpStream),
+    Unix(tokio::net::UnixStream),
+}
+
+async fn accept(listener: &Listener) -> io::Result<Stream> {
+    match listener {
+        Listener::Tcp(listener) => {
+            let (stream, _) = listener.accept().await?;
+            stream.set_nodelay(true)?;
+            Ok(Stream::Tcp(stream))
+        }
+        Listener::Unix(listener, _) => Ok(Stream::Unix(listener.accept().await?.0)),
+    }
+}
+
+async fn connection(
+    stream: Stream,
+    builder: auto::Builder<TokioExecutor>,
+    service: TowerToHyperService<Router>,
+    stop: watch::Receiver<bool>,
+) {
+    match stream {
+        Stream::Tcp(stream) => drive(TokioIo::new(stream), builder, service, stop).await,
+        Stream::Unix(stream) => drive(TokioIo::new(stream), builder, service, stop).await,
+    }
+}
+
+async fn drive<I>(
+    io: I,
+    builder: auto::Builder<TokioExecutor>,
+    service: TowerToHyperService<Router>,
+    mut stop: watch::Receiver<bool>,
+) where
+    I: hyper::rt::Read + hyper::rt::Write + Unpin + Send + 'static,
+{
+    let connection = builder.serve_connection_with_upgrades(io, service);
+    tokio::pin!(connection);
+    tokio::select! {
+        // Clients that break off or speak nonsense are their own business.
+        _ = connection.as_mut() => {}
+        _ = stop.changed() => {
+            connection.as_mut().graceful_shutdown();
+            let _ = connection.await;
+        }
+    }
+}

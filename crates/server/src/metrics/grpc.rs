@@ -1,0 +1,353 @@
+//! Counts of gRPC calls, and the tower layer that counts them from the outside.
+//!
+//! The layer never decodes a message: it follows the five-byte frame headers in both bodies, so a call costs a few
+//! atomic additions.
+
+use std::collections::HashMap;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use std::time::Instant;
+
+use bytes::Bytes;
+use http::{HeaderMap, Request, Response};
+use http_body::{Body, Frame, SizeHint};
+use parking_lot::RwLock;
+use pin_project_lite::pin_project;
+use prometheus::{Histogram, IntCounter, IntCounterVec};
+use tower::Layer;
+use tower_service::Service;
+
+use super::build::Builder;
+use super::methods::{CANCELED, CODES, METHODS, UNKNOWN};
+
+/// Distinct values of `client-api-version` that get a label of their own; a client could send any.
+const CLIENT_VERSIONS_MAX: usize = 32;
+
+const HANDLING_BUCKETS: [f64; 11] = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0];
+
+pub struct Grpc {
+    methods: Vec<Method>,
+    by_path: HashMap<String, usize>,
+    pub sent_bytes: IntCounter,
+    pub received_bytes: IntCounter,
+    /// By `Type` (send, receive) and `API` (watch, lease-keepalive).
+    pub stream_failures: IntCounterVec,
+    client_requests: IntCounterVec,
+    /// Unary and stream counters by version.
+    client_versions: RwLock<HashMap<String, [IntCounter; 2]>>,
+}
+
+struct Method {
+    is_stream: bool,
+    started: IntCounter,
+    handled: [IntCounter; CODES.len()],
+    received: IntCounter,
+    sent: IntCounter,
+    /// Only with `--metrics=extensive`.
+    seconds: Option<Histogram>,
+}
+
+impl Grpc {
+    pub(super) fn new(b: &mut Builder, extensive: bool) -> Grpc {
+        let labels = &["grpc_type", "grpc_service", "grpc_method"];
+        let started = b.counters("grpc_server_started_total", "Calls begun.", labels);
+        let received = b.counters("grpc_server_msg_received_total", "Messages received.", labels);
+        let sent = b.counters("grpc_server_msg_sent_total", "Messages sent.", labels);
+        let handled = b.counters(
+            "grpc_server_handled_total",
+            "Calls ended, by code.",
+            &["grpc_type", "grpc_service", "grpc_method", "grpc_code"],
+        );
+        let seconds = extensive.then(|| {
+            b.histograms_at("grpc_server_handling_seconds", "Time of a whole call.", &HANDLING_BUCKETS, labels)
+        });
+        let method = |(service, method, kind): &(&str, &str, &str)| Method {
+            is_stream: *kind != "unary",
+            started: started.with_label_values(&[kind, service, method]),
+            handled: CODES.map(|code| handled.with_label_values(&[kind, service, method, code])),
+            received: received.with_label_values(&[kind, service, method]),
+            sent: sent.with_label_values(&[kind, service, method]),
+            seconds: seconds.as_ref().map(|vec| vec.with_label_values(&[kind, service, method])),
+        };
+        let path = |(i, (service, method, _)): (usize, &(&str, &str, &str))| (format!("/{service}/{method}"), i);
+        Grpc {
+            methods: METHODS.iter().map(method).collect(),
+            by_path: METHODS.iter().enumerate().map(path).collect(),
+            sent_bytes: b.counter("etcd_network_client_grpc_sent_bytes_total", "Bytes sent to gRPC clients."),
+            received_bytes: b
+                .counter("etcd_network_client_grpc_received_bytes_total", "Bytes received from gRPC clients."),
+            stream_failures: b.counters(
+                "etcd_network_server_stream_failures_total",
+                "Broken streams with clients.",
+                &["Type", "API"],
+            ),
+            client_requests: b.counters(
+                "etcd_server_client_requests_total",
+                "Requests by the API version that the client names.",
+                &["type", "client_api_version"],
+            ),
+            client_versions: RwLock::new(HashMap::new()),
+        }
+    }
+
+    fn count_client(&self, version: &str, is_stream: bool) {
+        if let Some(counters) = self.client_versions.read().get(version) {
+            return counters[usize::from(is_stream)].inc();
+        }
+        let mut versions = self.client_versions.write();
+        let version = if versions.len() < CLIENT_VERSIONS_MAX { version } else { "other" };
+        let make = || ["unary", "stream"].map(|kind| self.client_requests.with_label_values(&[kind, version]));
+        versions.entry(version.to_owned()).or_insert_with(make)[usize::from(is_stream)].inc();
+    }
+}
+
+/// Counts every call of a method that etcd has; other paths pass untouched.
+#[derive(Clone)]
+pub struct GrpcLayer {
+    grpc: Arc<Grpc>,
+}
+
+impl GrpcLayer {
+    pub fn new(grpc: Arc<Grpc>) -> GrpcLayer {
+        GrpcLayer { grpc }
+    }
+}
+
+impl<S> Layer<S> for GrpcLayer {
+    type Service = GrpcService<S>;
+
+    fn layer(&self, inner: S) -> GrpcService<S> {
+        GrpcService { inner, grpc: self.grpc.clone() }
+    }
+}
+
+#[derive(Clone)]
+pub struct GrpcService<S> {
+    inner: S,
+    grpc: Arc<Grpc>,
+}
+
+impl<S, B, R> Service<Request<B>> for GrpcService<S>
+where
+    S: Service<Request<Counted<B>>, Response = Response<R>>,
+{
+    type Response = Response<Counted<R>>;
+    type Error = S::Error;
+    type Future = GrpcFuture<S::Future>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
+        self.inner.poll_ready(cx)
+    }
+
+    fn call(&mut self, request: Request<B>) -> Self::Future {
+        let Some(method) = self.grpc.by_path.get(request.uri().path()).copied() else {
+            return GrpcFuture { inner: self.inner.call(request.map(Counted::uncounted)), call: None };
+        };
+        let call = Call::start(&self.grpc, method, request.headers());
+        let incoming = Direction::Received(self.grpc.clone(), method);
+        let request = request.map(|body| Counted::new(body, incoming));
+        GrpcFuture { inner: self.inner.call(request), call: Some(call) }
+    }
+}
+
+pin_project! {
+    pub struct GrpcFuture<F> {
+        #[pin]
+        inner: F,
+        call: Option<Call>,
+    }
+}
+
+impl<F, R, E> Future for GrpcFuture<F>
+where
+    F: Future<Output = Result<Response<R>, E>>,
+{
+    type Output = Result<Response<Counted<R>>, E>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = self.project();
+        let response = ready!(this.inner.poll(cx));
+        let call = this.call.take();
+        Poll::Ready(match (response, call) {
+            (Ok(response), Some(mut call)) => {
+                // An error before the first message puts the status into the headers.
+                call.finish_by(response.headers());
+                Ok(response.map(|body| Counted::new(body, Direction::Sent(call))))
+            }
+            (Ok(response), None) => Ok(response.map(Counted::uncounted)),
+            (Err(err), call) => {
+                if let Some(mut call) = call {
+                    call.finish(UNKNOWN);
+                }
+                Err(err)
+            }
+        })
+    }
+}
+
+/// One call under way. Dropped before its status was seen, it counts as canceled.
+struct Call {
+    grpc: Arc<Grpc>,
+    method: usize,
+    /// `None` unless latency is measured.
+    started: Option<Instant>,
+    finished: bool,
+}
+
+impl Call {
+    fn start(grpc: &Arc<Grpc>, method: usize, headers: &HeaderMap) -> Call {
+        let m = &grpc.methods[method];
+        m.started.inc();
+        let version = headers.get("client-api-version").map_or(Ok("unknown"), |value| value.to_str());
+        grpc.count_client(version.unwrap_or("unknown"), m.is_stream);
+        Call { grpc: grpc.clone(), method, started: m.seconds.as_ref().map(|_| Instant::now()), finished: false }
+    }
+
+    fn finish_by(&mut self, headers: &HeaderMap) {
+        if let Some(status) = headers.get("grpc-status") {
+            let code = status.to_str().ok().and_then(|code| code.parse::<usize>().ok());
+            self.finish(code.filter(|code| *code < CODES.len()).unwrap_or(UNKNOWN));
+        }
+    }
+
+    fn finish(&mut self, code: usize) {
+        if std::mem::replace(&mut self.finished, true) {
+            return;
+        }
+        let method = &self.grpc.methods[self.method];
+        method.handled[code].inc();
+        if let (Some(started), Some(seconds)) = (self.started, &method.seconds) {
+            seconds.observe(started.elapsed().as_secs_f64());
+        }
+    }
+}
+
+impl Drop for Call {
+    fn drop(&mut self) {
+        self.finish(CANCELED);
+    }
+}
+
+enum Direction {
+    Uncounted,
+    Received(Arc<Grpc>, usize),
+    Sent(Call),
+}
+
+/// A body whose gRPC messages are counted as they pass.
+pub struct Counted<B> {
+    inner: B,
+    direction: Direction,
+    frames: FrameReader,
+}
+
+impl<B> Counted<B> {
+    fn new(inner: B, direction: Direction) -> Counted<B> {
+        Counted { inner, direction, frames: FrameReader::default() }
+    }
+
+    fn uncounted(inner: B) -> Counted<B> {
+        Counted::new(inner, Direction::Uncounted)
+    }
+
+    fn count(&mut self, frame: &Frame<Bytes>) {
+        if let Some(data) = frame.data_ref() {
+            let (messages, bytes) = self.frames.read(data);
+            let (grpc, method, sent) = match &self.direction {
+                Direction::Uncounted => return,
+                Direction::Received(grpc, method) => (grpc, *method, false),
+                Direction::Sent(call) => (&call.grpc, call.method, true),
+            };
+            let method = &grpc.methods[method];
+            let (counter, total) =
+                if sent { (&method.sent, &grpc.sent_bytes) } else { (&method.received, &grpc.received_bytes) };
+            counter.inc_by(messages);
+            total.inc_by(bytes);
+        } else if let (Some(trailers), Direction::Sent(call)) = (frame.trailers_ref(), &mut self.direction) {
+            call.finish_by(trailers);
+        }
+    }
+}
+
+impl<B> Body for Counted<B>
+where
+    B: Body<Data = Bytes> + Unpin,
+{
+    type Data = Bytes;
+    type Error = B::Error;
+
+    fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
+        let this = self.get_mut();
+        let frame = ready!(Pin::new(&mut this.inner).poll_frame(cx));
+        if let Some(Ok(frame)) = &frame {
+            this.count(frame);
+        }
+        Poll::Ready(frame)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.inner.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.inner.size_hint()
+    }
+}
+
+/// Follows length-prefixed messages over any cutting into chunks.
+#[derive(Debug, Default)]
+struct FrameReader {
+    /// Bytes of the header read so far: a flag and four bytes of length.
+    header_bytes: u8,
+    length: u32,
+    /// Bytes of the message still to come.
+    left: usize,
+}
+
+impl FrameReader {
+    /// Messages whose header ended in this chunk, and bytes of messages in it.
+    fn read(&mut self, mut chunk: &[u8]) -> (u64, u64) {
+        let (mut messages, mut bytes) = (0, 0);
+        while !chunk.is_empty() {
+            if self.left > 0 {
+                let taken = self.left.min(chunk.len());
+                self.left -= taken;
+                bytes += taken as u64;
+                chunk = &chunk[taken..];
+                continue;
+            }
+            if self.header_bytes > 0 {
+                self.length = self.length << 8 | u32::from(chunk[0]);
+            }
+            self.header_bytes += 1;
+            chunk = &chunk[1..];
+            if self.header_bytes == 5 {
+                messages += 1;
+                self.left = self.length as usize;
+                (self.header_bytes, self.length) = (0, 0);
+            }
+        }
+        (messages, bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_in_any_chunks() {
+        let mut wire = Vec::new();
+        for message in [&b"hello"[..], b"", &[7; 300]] {
+            wire.push(0);
+            wire.extend_from_slice(&(message.len() as u32).to_be_bytes());
+            wire.extend_from_slice(message);
+        }
+        for size in [1, 2, 3, 5, 7, 100, wire.len()] {
+            let mut reader = FrameReader::default();
+            let total = wire.chunks(size).map(|chunk| reader.read(chunk)).fold((0, 0), |a, b| (a.0 + b.0, a.1 + b.1));
+            assert_eq!(total, (3, 305), "chunks of {size}");
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! The calls whose answers are sent without being decoded: ranges and watches. All other calls go to the generated
+//! services.
+
+use std::{
+    convert::Infallible,
+    future::Future,
+    pin::Pin,
+    task::{Context as TaskContext, Poll},
+};
+
+use mvcc::{RangeResult, check};
+use proto::etcdserverpb::{RangeRequest, ResponseHeader, WatchRequest};
+use tonic::{
+    Request, Response, Status, Streaming,
+    body::Body,
+    codec::EncodeBuf,
+    codegen::Service,
+    server::{Grpc, NamedService, StreamingService, UnaryService},
+};
+
+use super::{Context, WatchService, watch::{WatchReply, WatchSession}};
+use crate::{
+    codec::{Wire, WireCodec},
+    status,
+};
+
+type Answer = Pin<Box<dyn Future<Output = Result<http::Response<Body>, Infallible>> + Send>>;
+
+/// `KV.Range`, in front of the generated KV service.
+#[derive(Clone)]
+pub struct HotKv<S> {
+    pub context: Context,
+    pub rest: S,
+}
+
+impl<S> Service<http::Request<Body>> for HotKv<S>
+where
+    S: Service<http::Request<Body>, Response = http::Response<Body>, Error = Infallible> + Clone + Send + 'static,
+    S::Future: Send + 'static,
+{
+    type Response = http::Response<Body>;
+    type Error = Infallible;
+    type Future = Answer;
+
+    fn poll_ready(&mut self, cx: &mut TaskContext<'_>) -> Poll<Result<(), Infallible>> {
+        self.rest.poll_ready(cx)
+    }
+
+    fn call(&mut self, request: http::Request<Body>) -> Answer {
+        if request.uri().path() != "/etcdserverpb.KV/Range" {
+            return Box::pin(self.rest.call(request));
+        }
+        let context = self.context.clone();
+        Box::pin(async move {
+            let mut grpc = Grpc::new(WireCodec::<RangeReply, RangeRequest>::default())
+                .apply_max_message_size_config(Some(context.message_bytes_max()), None);
+            Ok(grpc.unary(Range(context), request).await)
+        })
+    }
+}
+
+impl<S> NamedService for HotKv<S> {
+    const NAME: &'static str = "etcdserverpb.KV";
+}
+
+struct RangeReply {
+    result: RangeResult,
+    header: ResponseHeader,
+}
+
+impl Wire for RangeReply {
+    fn write(self, out: &mut EncodeBuf<'_>) {
+        self.result.encode(Some(&self.header), out);
+    }
+}
+
+struct Range(Context);
+
+impl UnaryService<RangeRequest> for Range {
+    type Response = RangeReply;
+    type Future = Pin<Box<dyn Future<Output = Result<Response<RangeReply>, Status>> + Send>>;
+
+    fn call(&mut self, request: Request<RangeRequest>) -> Self::Future {
+        let context = self.0.clone();
+        Box::pin(async move {
+            let result = context.range(request.get_ref()).await?;
+            let header = context.header_at(result.revision);
+            Ok(Response::new(RangeReply { result, header }))
+        })
+    }
+}
+
+impl Context {
+    pub(crate) async fn range(&self, request: &RangeRequest) -> Result<RangeResult, Status> {
+        check::range(request).map_err(|e| status::from_check(&e))?;
+        if !request.serializable {
+            self.linearize().await?;
+        }
+        self.node.store().range(request).map_err(|e| status::from_mvcc(&e))
+    }
+}
+
+/// `Watch.Watch`.
+#[derive(Clone)]
+pub struct HotWatch(pub WatchService);
+
+impl Service<http::Request<Body>> for HotWatch {
+    type Response = http::Response<Body>;
+    type Error = Infallible;
+    type Future = Answer;
+
+    fn poll_ready(&mut self, _: &mut TaskContext<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: http::Request<Body>) -> Answer {
+        let service = self.0.clone();
+        Box::pin(async move {
+            if request.uri().path() != "/etcdserverpb.Watch/Watch" {
+                return Ok(crate::status::unimplemented(request.uri().path()));
+            }
+            let mut grpc = Grpc::new(WireCodec::<WatchReply, WatchRequest>::default())
+                .apply_max_message_size_config(Some(service.0.message_bytes_max()), None);
+            Ok(grpc.streaming(Watch(service), request).await)
+        })
+    }
+}
+
+impl NamedService for HotWatch {
+    const NAME: &'static str = "etcdserverpb.Watch";
+}
+
+struct Watch(WatchService);
+
+impl StreamingService<WatchRequest> for Watch {
+    type Response = WatchReply;
+    type ResponseStream = WatchSession;
+    type Future = std::future::Ready<Result<Response<WatchSession>, Status>>;
+
+    fn call(&mut self, request: Request<Streaming<WatchRequest>>) -> Self::Future {
+        std::future::ready(self.0.watch(request))
+    }
+}

@@ -1,0 +1,120 @@
+//! KV: range, put, delete, txn, compaction.
+
+use mvcc::check;
+use node::{Response as Applied, quota};
+use proto::etcdserverpb::{
+    AlarmRequest, AlarmType, CompactionRequest, CompactionResponse, DeleteRangeRequest, DeleteRangeResponse,
+    InternalRaftRequest, PutRequest, PutResponse, RangeRequest, RangeResponse, TxnRequest, TxnResponse,
+    alarm_request::AlarmAction, kv_server::Kv,
+};
+use tonic::{Request, Response, Status};
+
+use super::{Context, mismatch, range_stream::RangeChunks};
+use crate::status;
+
+pub struct KvService(pub Context);
+
+#[tonic::async_trait]
+impl Kv for KvService {
+    type RangeStreamStream = RangeChunks;
+
+    async fn range(&self, request: Request<RangeRequest>) -> Result<Response<RangeResponse>, Status> {
+        let mut response = self.0.range(request.get_ref()).await?.into_response();
+        response.header = self.0.fill(response.header);
+        Ok(Response::new(response))
+    }
+
+    async fn range_stream(&self, request: Request<RangeRequest>) -> Result<Response<RangeChunks>, Status> {
+        let request = request.into_inner();
+        check::range_stream(&request).map_err(|e| status::from_check(&e))?;
+        if !request.serializable {
+            self.0.linearize().await?;
+        }
+        Ok(Response::new(RangeChunks::new(self.0.clone(), request)))
+    }
+
+    async fn put(&self, request: Request<PutRequest>) -> Result<Response<PutResponse>, Status> {
+        let request = request.into_inner();
+        check::put(&request).map_err(|e| status::from_check(&e))?;
+        self.0.check_quota(quota::put_cost(&request))?;
+        let put = InternalRaftRequest { put: Some(request), ..Default::default() };
+        match self.0.propose(put).await? {
+            Applied::Put(mut response) => {
+                response.header = self.0.fill(response.header);
+                Ok(Response::new(response))
+            }
+            other => Err(mismatch(&other)),
+        }
+    }
+
+    async fn delete_range(
+        &self,
+        request: Request<DeleteRangeRequest>,
+    ) -> Result<Response<DeleteRangeResponse>, Status> {
+        let request = request.into_inner();
+        check::delete_range(&request).map_err(|e| status::from_check(&e))?;
+        let delete = InternalRaftRequest { delete_range: Some(request), ..Default::default() };
+        match self.0.propose(delete).await? {
+            Applied::DeleteRange(mut response) => {
+                response.header = self.0.fill(response.header);
+                Ok(Response::new(response))
+            }
+            other => Err(mismatch(&other)),
+        }
+    }
+
+    async fn txn(&self, request: Request<TxnRequest>) -> Result<Response<TxnResponse>, Status> {
+        let request = request.into_inner();
+        check::txn(&request, self.0.limits.txn_ops_max).map_err(|e| status::from_check(&e))?;
+        let mut response = if mvcc::is_read_only(&request) {
+            if !mvcc::is_serializable(&request) {
+                self.0.linearize().await?;
+            }
+            self.0.node.store().read_txn(&request).map_err(|e| status::from_mvcc(&e))?
+        } else {
+            self.0.check_quota(quota::txn_cost(&request))?;
+            let txn = InternalRaftRequest { txn: Some(request), ..Default::default() };
+            match self.0.propose(txn).await? {
+                Applied::Txn(response) => response,
+                other => return Err(mismatch(&other)),
+            }
+        };
+        response.header = self.0.fill(response.header);
+        Ok(Response::new(response))
+    }
+
+    async fn compact(&self, request: Request<CompactionRequest>) -> Result<Response<CompactionResponse>, Status> {
+        let request = request.into_inner();
+        let physical = request.physical;
+        let compaction = InternalRaftRequest { compaction: Some(request), ..Default::default() };
+        match self.0.propose(compaction).await? {
+            Applied::Compaction { mut response, finished } => {
+                if physical && let Some(finished) = finished {
+                    // Closed without a word if the server stops first.
+                    finished.await.map_err(|_| status::stopped())?;
+                }
+                response.header = Some(self.0.header());
+                Ok(Response::new(response))
+            }
+            other => Err(mismatch(&other)),
+        }
+    }
+}
+
+impl Context {
+    /// Turns a write away before it enters the log, and raises the alarm.
+    pub(super) fn check_quota(&self, cost: u64) -> Result<(), Status> {
+        if self.node.quota().fits(self.node.backend(), cost) {
+            return Ok(());
+        }
+        if !self.node.has_no_space_alarm() {
+            let alarm = AlarmRequest {
+                action: AlarmAction::Activate as i32,
+                member_id: self.member_id,
+                alarm: AlarmType::Nospace as i32,
+            };
+            self.node.propose_quietly(InternalRaftRequest { alarm: Some(alarm), ..Default::default() });
+        }
+        Err(status::no_space())
+    }
+}

@@ -1,0 +1,101 @@
+//! Lease: grant, revoke, keep alive, time to live, list.
+
+use std::pin::Pin;
+
+use futures_util::{Stream, StreamExt};
+use node::{Response as Applied, quota};
+use proto::etcdserverpb::{
+    InternalRaftRequest, LeaseGrantRequest, LeaseGrantResponse, LeaseKeepAliveRequest, LeaseKeepAliveResponse,
+    LeaseLeasesRequest, LeaseLeasesResponse, LeaseRevokeRequest, LeaseRevokeResponse, LeaseStatus,
+    LeaseTimeToLiveRequest, LeaseTimeToLiveResponse, lease_server::Lease,
+};
+use tonic::{Request, Response, Status, Streaming};
+
+use super::{Context, mismatch};
+use crate::status;
+
+pub struct LeaseService(pub Context);
+
+#[tonic::async_trait]
+impl Lease for LeaseService {
+    type LeaseKeepAliveStream = Pin<Box<dyn Stream<Item = Result<LeaseKeepAliveResponse, Status>> + Send>>;
+
+    async fn lease_grant(&self, request: Request<LeaseGrantRequest>) -> Result<Response<LeaseGrantResponse>, Status> {
+        let mut request = request.into_inner();
+        if request.ttl > ::lease::TTL_MAX {
+            return Err(status::lease_ttl_too_large());
+        }
+        self.0.check_quota(quota::LEASE_COST)?;
+        if request.id == 0 {
+            request.id = self.0.node.next_lease_id();
+        }
+        let grant = InternalRaftRequest { lease_grant: Some(request), ..Default::default() };
+        match self.0.propose(grant).await? {
+            Applied::LeaseGrant(mut response) => {
+                response.header = self.0.fill(response.header);
+                Ok(Response::new(response))
+            }
+            other => Err(mismatch(&other)),
+        }
+    }
+
+    async fn lease_revoke(
+        &self,
+        request: Request<LeaseRevokeRequest>,
+    ) -> Result<Response<LeaseRevokeResponse>, Status> {
+        let revoke = InternalRaftRequest { lease_revoke: Some(request.into_inner()), ..Default::default() };
+        match self.0.propose(revoke).await? {
+            Applied::LeaseRevoke(mut response) => {
+                response.header = self.0.fill(response.header);
+                Ok(Response::new(response))
+            }
+            other => Err(mismatch(&other)),
+        }
+    }
+
+    async fn lease_keep_alive(
+        &self,
+        request: Request<Streaming<LeaseKeepAliveRequest>>,
+    ) -> Result<Response<Self::LeaseKeepAliveStream>, Status> {
+        let context = self.0.clone();
+        let answers = request.into_inner().then(move |request| {
+            let context = context.clone();
+            async move { keep_alive(&context, request?.id).await }
+        });
+        Ok(Response::new(answers.boxed()))
+    }
+
+    async fn lease_time_to_live(
+        &self,
+        request: Request<LeaseTimeToLiveRequest>,
+    ) -> Result<Response<LeaseTimeToLiveResponse>, Status> {
+        let request = request.into_inner();
+        self.0.linearize().await?;
+        let found = self.0.node.lessor().lock().time_to_live(self.0.node.now(), request.id, request.keys);
+        let header = Some(self.0.header());
+        Ok(Response::new(match found {
+            Some(found) => LeaseTimeToLiveResponse {
+                header,
+                id: request.id,
+                ttl: found.remaining,
+                granted_ttl: found.granted,
+                keys: found.keys,
+            },
+            None => LeaseTimeToLiveResponse { header, id: request.id, ttl: -1, ..Default::default() },
+        }))
+    }
+
+    async fn lease_leases(&self, _: Request<LeaseLeasesRequest>) -> Result<Response<LeaseLeasesResponse>, Status> {
+        self.0.linearize().await?;
+        let ids = self.0.node.lessor().lock().ids();
+        let leases = ids.into_iter().map(|id| LeaseStatus { id }).collect();
+        Ok(Response::new(LeaseLeasesResponse { header: Some(self.0.header()), leases }))
+    }
+}
+
+/// The header is made before the renewal, so that its revision is never one at which the lease was already gone.
+async fn keep_alive(context: &Context, id: i64) -> Result<LeaseKeepAliveResponse, Status> {
+    let header = Some(context.header());
+    let ttl = context.node.renew_lease(id).await.map_err(|e| status::from_propose(&e))?;
+    Ok(LeaseKeepAliveResponse { header, id, ttl: ttl.unwrap_or(0) })
+}

@@ -1,0 +1,159 @@
+//! Maintenance: status, alarms, defragmentation, hashes, snapshots, downgrade.
+
+use std::pin::Pin;
+
+use futures_util::{Stream, StreamExt};
+use node::Response as Applied;
+use proto::{
+    Version,
+    etcdserverpb::{
+        AlarmMember, AlarmRequest, AlarmResponse, DefragmentRequest, DefragmentResponse, DowngradeInfo,
+        DowngradeRequest, DowngradeResponse, HashKvRequest, HashKvResponse, HashRequest, HashResponse,
+        InternalRaftRequest, MoveLeaderRequest, MoveLeaderResponse, SnapshotRequest, SnapshotResponse, StatusRequest,
+        StatusResponse, downgrade_request::DowngradeAction, maintenance_server::Maintenance,
+    },
+};
+use storage::schema;
+use tokio_stream::wrappers::ReceiverStream;
+use tonic::{Request, Response, Status};
+
+use super::{Context, mismatch};
+use crate::{VERSION, snapshot, status};
+
+pub struct MaintenanceService(pub Context);
+
+#[tonic::async_trait]
+impl Maintenance for MaintenanceService {
+    type SnapshotStream = Pin<Box<dyn Stream<Item = Result<SnapshotResponse, Status>> + Send>>;
+
+    async fn alarm(&self, request: Request<AlarmRequest>) -> Result<Response<AlarmResponse>, Status> {
+        let alarm = InternalRaftRequest { alarm: Some(request.into_inner()), ..Default::default() };
+        match self.0.propose(alarm).await? {
+            Applied::Alarm(mut response) => {
+                response.header = self.0.fill(response.header);
+                Ok(Response::new(response))
+            }
+            other => Err(mismatch(&other)),
+        }
+    }
+
+    async fn status(&self, _: Request<StatusRequest>) -> Result<Response<StatusResponse>, Status> {
+        let node = &self.0.node;
+        let at = node.status();
+        let view = node.backend().view();
+        let storage_version = schema::meta::storage_version(&view).ok().flatten();
+        let downgrade = schema::cluster::downgrade(&view).ok().flatten().unwrap_or_default();
+        let mut errors = Vec::new();
+        if at.leader == 0 {
+            errors.push(status::no_leader().message().to_owned());
+        }
+        errors.extend(node.alarms().iter().map(alarm_text));
+        Ok(Response::new(StatusResponse {
+            header: Some(self.0.header()),
+            version: VERSION.into(),
+            db_size: node.backend().size() as i64,
+            leader: at.leader,
+            raft_index: at.commit_index,
+            raft_term: at.term,
+            raft_applied_index: at.applied_index,
+            errors,
+            db_size_in_use: node.backend().size_in_use() as i64,
+            is_learner: false,
+            storage_version: storage_version.map(|v| v.stored()).unwrap_or_default(),
+            db_size_quota: node.quota().bytes_max().map_or(-1, |max| max as i64),
+            downgrade_info: Some(DowngradeInfo {
+                enabled: downgrade.enabled,
+                target_version: downgrade.target_version,
+            }),
+        }))
+    }
+
+    async fn defragment(&self, _: Request<DefragmentRequest>) -> Result<Response<DefragmentResponse>, Status> {
+        let backend = self.0.node.backend().clone();
+        tracing::info!("starting defragment");
+        let done = tokio::task::spawn_blocking(move || backend.defrag()).await;
+        match done.map_err(|e| status::unknown(e.to_string()))? {
+            Ok(report) => {
+                tracing::info!(?report, "finished defragment");
+                Ok(Response::new(DefragmentResponse { header: None }))
+            }
+            Err(error) => {
+                tracing::warn!(%error, "failed to defragment");
+                Err(status::unknown(error.to_string()))
+            }
+        }
+    }
+
+    async fn hash(&self, _: Request<HashRequest>) -> Result<Response<HashResponse>, Status> {
+        let (backend, store) = (self.0.node.backend().clone(), self.0.node.store().clone());
+        let hash = tokio::task::spawn_blocking(move || (backend.hash(), store.revision())).await;
+        let (hash, revision) = hash.map_err(|e| status::unknown(e.to_string()))?;
+        let hash = hash.map_err(|e| status::unknown(e.to_string()))?;
+        Ok(Response::new(HashResponse { header: Some(self.0.header_at(revision)), hash }))
+    }
+
+    async fn hash_kv(&self, request: Request<HashKvRequest>) -> Result<Response<HashKvResponse>, Status> {
+        let (store, revision) = (self.0.node.store().clone(), request.into_inner().revision);
+        let hash = tokio::task::spawn_blocking(move || store.hash_kv(revision)).await;
+        let hash = hash.map_err(|e| status::unknown(e.to_string()))?.map_err(|e| status::from_mvcc(&e))?;
+        Ok(Response::new(HashKvResponse {
+            header: Some(self.0.header_at(hash.revision)),
+            hash: hash.hash,
+            compact_revision: hash.compact_revision,
+            hash_revision: hash.hash_revision,
+        }))
+    }
+
+    async fn snapshot(&self, _: Request<SnapshotRequest>) -> Result<Response<Self::SnapshotStream>, Status> {
+        let (sender, receiver) = tokio::sync::mpsc::channel(4);
+        let backend = self.0.node.backend().clone();
+        tokio::task::spawn_blocking(move || snapshot::send(&backend, &sender));
+        Ok(Response::new(ReceiverStream::new(receiver).boxed()))
+    }
+
+    async fn move_leader(
+        &self,
+        request: Request<MoveLeaderRequest>,
+    ) -> Result<Response<MoveLeaderResponse>, Status> {
+        let target = request.into_inner().target_id;
+        if self.0.node.status().leader != self.0.member_id() {
+            return Err(status::not_leader());
+        }
+        if target == self.0.member_id() {
+            return Ok(Response::new(MoveLeaderResponse { header: None }));
+        }
+        Err(status::bad_leader_transferee())
+    }
+
+    async fn downgrade(&self, request: Request<DowngradeRequest>) -> Result<Response<DowngradeResponse>, Status> {
+        let request = request.into_inner();
+        match request.action() {
+            DowngradeAction::Validate => self.downgrade_validate(&request.version).await,
+            DowngradeAction::Enable => Err(status::unsupported("enabling a downgrade")),
+            DowngradeAction::Cancel => Err(status::no_inflight_downgrade()),
+        }
+    }
+}
+
+impl MaintenanceService {
+    async fn downgrade_validate(&self, target: &str) -> Result<Response<DowngradeResponse>, Status> {
+        self.0.linearize().await?;
+        let target: Version = target.parse().map_err(|_| status::wrong_downgrade_version_format())?;
+        let current = self.0.node.cluster_version().ok_or_else(status::cluster_version_unavailable)?;
+        let allowed = Version::new(current.major, current.minor.saturating_sub(1));
+        if target != allowed {
+            return Err(status::invalid_downgrade_target_version());
+        }
+        let view = self.0.node.backend().view();
+        let job = schema::cluster::downgrade(&view).ok().flatten().unwrap_or_default();
+        if job.enabled {
+            return Err(status::downgrade_in_process());
+        }
+        Ok(Response::new(DowngradeResponse { header: Some(self.0.header()), version: current.to_string() }))
+    }
+}
+
+/// As Go prints the message.
+fn alarm_text(alarm: &AlarmMember) -> String {
+    format!("memberID:{}  alarm:{}", alarm.member_id, alarm.alarm().as_str_name())
+}

@@ -1,0 +1,183 @@
+//! One watch stream: requests in, created and cancelled watchers, events and progress out, in one place.
+
+use std::{
+    collections::{BTreeMap, VecDeque},
+    pin::Pin,
+    sync::Arc,
+    task::{Context as TaskContext, Poll},
+};
+
+use futures_util::{Stream, task::AtomicWaker};
+use mvcc::{WatchError, WatchItem, WatchSpec, WatchStream};
+use proto::etcdserverpb::{WatchCreateRequest, WatchRequest, WatchResponse, watch_request::RequestUnion};
+use tokio::time::{Instant, Interval};
+use tonic::{Status, Streaming};
+
+use super::reply::{WatchReply, fragments};
+use crate::{services::Context, status};
+
+/// The id in answers that belong to no watcher.
+const NO_WATCHER: i64 = -1;
+
+/// The stream of answers; polling it also reads the requests.
+pub struct WatchSession {
+    context: Context,
+    requests: Option<Streaming<WatchRequest>>,
+    stream: WatchStream,
+    waker: Arc<AtomicWaker>,
+    /// Answers that go out before any event: a watcher is announced before it speaks.
+    outgoing: VecDeque<WatchReply>,
+    watchers: BTreeMap<i64, Wants>,
+    progress: Interval,
+}
+
+/// What a watcher asked for besides events.
+#[derive(Default)]
+struct Wants {
+    progress: bool,
+    /// Nothing was sent since the last progress tick.
+    quiet: bool,
+    fragment: bool,
+}
+
+impl WatchSession {
+    pub fn new(context: Context, requests: Streaming<WatchRequest>) -> WatchSession {
+        let waker = Arc::new(AtomicWaker::new());
+        let notify = waker.clone();
+        let stream = context.node.store().watch_stream(move || notify.wake());
+        let period = context.limits.watch_progress_interval;
+        let progress = tokio::time::interval_at(Instant::now() + period, period);
+        WatchSession {
+            context,
+            requests: Some(requests),
+            stream,
+            waker,
+            outgoing: VecDeque::new(),
+            watchers: BTreeMap::new(),
+            progress,
+        }
+    }
+
+    fn handle(&mut self, request: WatchRequest) {
+        match request.request_union {
+            Some(RequestUnion::CreateRequest(create)) => self.create(&create),
+            Some(RequestUnion::CancelRequest(cancel)) => self.cancel(cancel.watch_id),
+            Some(RequestUnion::ProgressRequest(_)) => {
+                self.stream.progress_all();
+            }
+            None => tracing::info!("skipped an empty watch request"),
+        }
+    }
+
+    fn create(&mut self, create: &WatchCreateRequest) {
+        let (watch_id, cancel_reason) = match self.stream.watch(WatchSpec::from(create)) {
+            Ok(id) => {
+                let wants = Wants { progress: create.progress_notify, quiet: true, fragment: create.fragment };
+                self.watchers.insert(id, wants);
+                (id, String::new())
+            }
+            Err(error) => (NO_WATCHER, reason(error)),
+        };
+        self.control(WatchResponse {
+            watch_id,
+            created: true,
+            canceled: !cancel_reason.is_empty(),
+            cancel_reason,
+            ..Default::default()
+        });
+    }
+
+    fn cancel(&mut self, watch_id: i64) {
+        // As in etcd: a watcher that is not there is not worth an answer.
+        if self.stream.cancel(watch_id).is_ok() {
+            self.watchers.remove(&watch_id);
+            self.control(WatchResponse { watch_id, canceled: true, ..Default::default() });
+        }
+    }
+
+    fn control(&mut self, mut response: WatchResponse) {
+        response.header = Some(self.context.header_at(self.stream.revision()));
+        self.outgoing.push_back(WatchReply::Control(Box::new(response)));
+    }
+
+    fn events(&mut self, item: WatchItem) -> WatchReply {
+        let header = self.context.header_at(item.revision);
+        let count = item.events.len();
+        let mut parts = vec![0..count];
+        if let Some(wants) = self.watchers.get_mut(&item.watch_id) {
+            wants.quiet &= count == 0;
+            if wants.fragment {
+                parts = fragments(&item, header, self.context.message_bytes_max());
+            }
+        }
+        if item.compact_revision != 0 {
+            self.watchers.remove(&item.watch_id);
+        }
+        let first = parts.remove(0);
+        let last = parts.len();
+        for (i, part) in parts.into_iter().enumerate() {
+            let reply = WatchReply::Events { item: item.clone(), header, part, more: i + 1 < last };
+            self.outgoing.push_back(reply);
+        }
+        WatchReply::Events { item, header, part: first, more: last > 0 }
+    }
+
+    /// Tells quiet watchers where the store is.
+    fn report_progress(&mut self) {
+        for (id, wants) in &mut self.watchers {
+            if wants.progress && wants.quiet {
+                self.stream.progress(*id);
+            }
+            wants.quiet = true;
+        }
+    }
+
+    /// Takes all requests that have come in. An error ends the stream.
+    fn poll_requests(&mut self, cx: &mut TaskContext<'_>) -> Result<(), Status> {
+        while let Some(requests) = &mut self.requests {
+            match Pin::new(requests).poll_next(cx) {
+                Poll::Ready(Some(Ok(request))) => self.handle(request),
+                Poll::Ready(Some(Err(status))) => return Err(status),
+                // The client has said all it wants to say, and still listens.
+                Poll::Ready(None) => self.requests = None,
+                Poll::Pending => break,
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Stream for WatchSession {
+    type Item = Result<WatchReply, Status>;
+
+    fn poll_next(self: Pin<&mut Self>, cx: &mut TaskContext<'_>) -> Poll<Option<Self::Item>> {
+        let this = self.get_mut();
+        if let Some(reply) = this.outgoing.pop_front() {
+            return Poll::Ready(Some(Ok(reply)));
+        }
+        this.waker.register(cx.waker());
+        if let Err(status) = this.poll_requests(cx) {
+            return Poll::Ready(Some(Err(status)));
+        }
+        while this.progress.poll_tick(cx).is_ready() {
+            this.report_progress();
+        }
+        if let Some(reply) = this.outgoing.pop_front() {
+            return Poll::Ready(Some(Ok(reply)));
+        }
+        match this.stream.next() {
+            Some(item) => Poll::Ready(Some(Ok(this.events(item)))),
+            None => Poll::Pending,
+        }
+    }
+}
+
+/// Why a watcher was not made, in the words that clients know.
+fn reason(error: WatchError) -> String {
+    match error {
+        WatchError::EmptyRange => "mvcc: watcher range is empty".into(),
+        WatchError::DuplicateId => "mvcc: duplicate watch ID provided on the WatchStream".into(),
+        WatchError::NegativeRevision => status::compacted().message().to_owned(),
+        WatchError::NotFound => "mvcc: watcher not found".into(),
+    }
+}

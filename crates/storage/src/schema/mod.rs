@@ -1,0 +1,24 @@
+//! The schema: the only code that names buckets and keys of the file and knows how their values are encoded.
+//!
+//! One module per bucket holds typed accessors over [`Read`](crate::Read) and [`Batch`](crate::Batch);
+//! [`table::ROWS`] lists what they read and write, with the version that brought each key.
+
+pub mod alarm;
+pub mod auth;
+mod bucket;
+pub mod cluster;
+pub mod dump;
+mod error;
+mod go_json;
+pub mod lease;
+pub mod member;
+pub mod meta;
+mod revision;
+pub mod table;
+pub mod version;
+
+pub use bucket::Bucket;
+pub use error::DecodeError;
+pub use member::MemberRecord;
+pub use revision::{EncodedRevision, RevisionKey};
+pub use version::Version;

@@ -1,0 +1,138 @@
+//! The version a file is at, and whether a binary may start on it.
+
+use std::fmt;
+
+pub use proto::Version;
+
+use super::{Bucket, DecodeError, cluster, meta};
+use crate::Read;
+
+/// Files of this version are known by the term they keep.
+pub const V3_5: Version = Version::new(3, 5);
+/// From this version on a file says its version itself.
+pub const V3_6: Version = Version::new(3, 6);
+
+pub(super) fn decode(bucket: Bucket, key: &[u8], value: &[u8]) -> Result<Version, DecodeError> {
+    let text = std::str::from_utf8(value).ok();
+    text.and_then(|t| t.parse().ok()).ok_or_else(|| DecodeError::value(bucket, key, "a version such as 3.7.0", value))
+}
+
+/// What a file says about its version.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Found {
+    /// No entry was ever applied to it.
+    New,
+    /// Entries were applied, but no leader has decided a cluster version yet.
+    Undecided,
+    At(Version),
+    /// Written before 3.5.
+    BeforeTerms,
+}
+
+/// Reads the version of the file. 3.6 and newer write it; 3.5 is known by the term it keeps beside the index.
+///
+/// The storage version follows the cluster version a moment later, so a file of 3.6 or newer may be found with the
+/// second alone: then that is what it was going to be. And a first start cut short before the cluster version was
+/// decided leaves neither, in any version.
+pub fn detect(read: &impl Read) -> Result<Found, DecodeError> {
+    if let Some(version) = meta::storage_version(read)? {
+        return Ok(Found::At(version));
+    }
+    let (index, term) = meta::consistent(read)?;
+    Ok(match cluster::version(read)? {
+        _ if index == 0 => Found::New,
+        _ if term == 0 => Found::BeforeTerms,
+        Some(cluster) if cluster >= V3_6 => Found::At(cluster),
+        Some(_) => Found::At(V3_5),
+        None => Found::Undecided,
+    })
+}
+
+/// Whether a binary may start on a file. As text: what was found and the way out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Judgement {
+    Start,
+    TooNew { found: Version, binary: Version },
+    TooOld { found: Option<Version>, binary: Version },
+}
+
+/// The same minor and one minor older may start; the file then stays at the cluster version in it.
+pub fn judge(found: Found, binary: Version) -> Judgement {
+    match found {
+        Found::New | Found::Undecided => Judgement::Start,
+        Found::BeforeTerms => Judgement::TooOld { found: None, binary },
+        Found::At(found) if found > binary => Judgement::TooNew { found, binary },
+        Found::At(found) if found.major == binary.major && found.minor + 1 >= binary.minor => Judgement::Start,
+        Found::At(found) => Judgement::TooOld { found: Some(found), binary },
+    }
+}
+
+impl fmt::Display for Judgement {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        match *self {
+            Judgement::Start => write!(f, "the data dir can be started on"),
+            Judgement::TooNew { found, binary } => write!(
+                f,
+                "the data dir is at storage version {found}, newer than this binary ({binary}): start a {found} binary on \
+                 it, and bring it to {binary} with `downgrade enable {binary}` before starting this one"
+            ),
+            Judgement::TooOld { found, binary } => {
+                let needed = Version::new(binary.major, binary.minor.saturating_sub(1));
+                match found {
+                    Some(found) => write!(f, "the data dir is at storage version {found}")?,
+                    None => write!(f, "the data dir has no storage version and was written before 3.5")?,
+                }
+                write!(f, "; this binary ({binary}) starts on {needed} and {binary}: ")?;
+                write!(f, "start etcd on the dir once, one minor after the other ({})", steps(found, needed))?;
+                write!(f, ", so that it is at {needed}, then start this binary")
+            }
+        }
+    }
+}
+
+/// The releases to start in turn, such as `3.6, then 3.7`.
+fn steps(found: Option<Version>, needed: Version) -> String {
+    let first = match found {
+        Some(v) if v.major == needed.major => v.minor + 1,
+        _ => V3_5.minor,
+    };
+    let names: Vec<_> = (first..=needed.minor).map(|m| Version::new(needed.major, m).to_string()).collect();
+    names.join(", then ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BINARY: Version = Version::new(3, 8);
+
+    #[test]
+    fn one_minor_of_distance_starts() {
+        let judged = |major, minor| judge(Found::At(Version::new(major, minor)), BINARY);
+        assert_eq!(judged(3, 8), Judgement::Start);
+        assert_eq!(judged(3, 7), Judgement::Start);
+        assert_eq!(judge(Found::New, BINARY), Judgement::Start);
+        assert_eq!(judge(Found::Undecided, BINARY), Judgement::Start);
+        assert!(matches!(judged(3, 6), Judgement::TooOld { .. }));
+        assert!(matches!(judged(2, 8), Judgement::TooOld { .. }));
+        assert!(matches!(judged(3, 9), Judgement::TooNew { .. }));
+        assert!(matches!(judged(4, 0), Judgement::TooNew { .. }));
+        assert!(matches!(judge(Found::BeforeTerms, BINARY), Judgement::TooOld { found: None, .. }));
+    }
+
+    #[test]
+    fn refusals_name_both_versions_and_the_way_out() {
+        let text = |found| judge(found, BINARY).to_string();
+        assert_eq!(
+            text(Found::At(Version::new(3, 9))),
+            "the data dir is at storage version 3.9, newer than this binary (3.8): start a 3.9 binary on it, and bring it \
+             to 3.8 with `downgrade enable 3.8` before starting this one"
+        );
+        assert_eq!(
+            text(Found::At(V3_5)),
+            "the data dir is at storage version 3.5; this binary (3.8) starts on 3.7 and 3.8: start etcd on the dir once, \
+             one minor after the other (3.6, then 3.7), so that it is at 3.7, then start this binary"
+        );
+        assert!(text(Found::BeforeTerms).contains("(3.5, then 3.6, then 3.7)"));
+    }
+}

@@ -1,0 +1,168 @@
+//! Ways to a log: create it, open it for appending, read it.
+
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use proto::{raftpb, walpb};
+
+use crate::{
+    disk::{Disk, OpenMode, OsDisk},
+    encoder::Encoder,
+    error::Error,
+    pipeline::Pipeline,
+    read::{self, ReadAll},
+    repair,
+    segment::{self, Name, Segment},
+    wal::{Options, Wal},
+};
+
+impl Wal {
+    /// Whether `dir` holds any segment.
+    pub fn exists(dir: &Path) -> bool {
+        segment::list(&OsDisk, dir).is_ok()
+    }
+
+    /// Starts a log in `dir`, which must not have one. `metadata` is repeated in every segment.
+    pub fn create(dir: &Path, metadata: &[u8], options: Options) -> Result<Self, Error> {
+        Self::create_on(Arc::new(OsDisk), dir, metadata, options)
+    }
+
+    /// Opens the log for appending and reads what follows the snapshot `at`, which must have a record in the log.
+    ///
+    /// A record that a crash left incomplete at the end is cut off, after copying its segment to `.broken`.
+    pub fn open(dir: &Path, at: &walpb::Snapshot, options: Options) -> Result<(Self, ReadAll), Error> {
+        Self::open_on(Arc::new(OsDisk), dir, at, options)
+    }
+
+    /// Reads what follows the snapshot `at`; takes no lock, changes nothing, leaves an incomplete last record out.
+    pub fn read(dir: &Path, at: &walpb::Snapshot) -> Result<ReadAll, Error> {
+        Self::read_on(&OsDisk, dir, at)
+    }
+
+    /// The snapshot records that may be started from: those not after the last commit index. Oldest first.
+    pub fn valid_snapshots(dir: &Path) -> Result<Vec<walpb::Snapshot>, Error> {
+        Self::valid_snapshots_on(&OsDisk, dir)
+    }
+
+    /// [`Wal::create`] on a given disk.
+    pub fn create_on(disk: Arc<dyn Disk>, dir: &Path, metadata: &[u8], options: Options) -> Result<Self, Error> {
+        let temporary = clear_for_create(&*disk, dir)?;
+        // The log appears whole under its name or not at all.
+        disk.create_dir_all(&temporary).map_err(Error::io("create", &temporary))?;
+        let name = Name { seq: 0, index: 0 };
+        let path = temporary.join(name.to_string());
+        let file = disk.open(&path, OpenMode::Create).map_err(Error::io("create", &path))?;
+        file.allocate(options.segment_bytes).map_err(Error::io("preallocate", &path))?;
+
+        let mut encoder = Encoder::new(0, 0);
+        encoder.crc();
+        encoder.metadata(metadata);
+        encoder.snapshot(&walpb::Snapshot { index: Some(0), term: Some(0), conf_state: None });
+        encoder.flush(file.as_ref()).map_err(Error::io("write", &path))?;
+        file.sync_data().map_err(Error::io("sync", &path))?;
+
+        disk.sync_dir(&temporary).map_err(Error::io("sync", &temporary))?;
+        disk.rename(&temporary, dir).map_err(Error::io("rename to", dir))?;
+        let parent = parent_of(dir);
+        disk.sync_dir(parent).map_err(Error::io("sync", parent))?;
+        Ok(Self {
+            pipeline: Pipeline::start(disk.clone(), dir, options.segment_bytes)?,
+            disk,
+            dir: dir.into(),
+            options,
+            metadata: metadata.into(),
+            state: raftpb::HardState::default(),
+            last_index: 0,
+            encoder,
+            held: Vec::new(),
+            tail: Segment { name, path: dir.join(name.to_string()), file },
+            poisoned: false,
+        })
+    }
+
+    /// [`Wal::open`] on a given disk.
+    pub fn open_on(
+        disk: Arc<dyn Disk>,
+        dir: &Path,
+        at: &walpb::Snapshot,
+        options: Options,
+    ) -> Result<(Self, ReadAll), Error> {
+        let names = segment::list(&*disk, dir)?;
+        let names = segment::select(dir, &names, at.index())?;
+        let mut held = segment::open(&*disk, dir, names, OpenMode::Write)?;
+        let (all, end) = read::read_segments(dir, &held, at)?;
+        let last = all.entries.last().map_or(at.index(), raftpb::Entry::index);
+        if all.hard_state.commit() > last {
+            return Err(Error::CommitBeyondLog { dir: dir.into(), commit: all.hard_state.commit(), last });
+        }
+        let Some(tail) = held.pop() else { return Err(Error::FileNotFound { dir: dir.into() }) };
+        if let Some(why) = &end.torn {
+            repair::cut_torn_tail(&*disk, &tail, end.offset, why)?;
+        }
+        repair::zero_from(&tail, end.offset, options.segment_bytes)?;
+        let wal = Self {
+            pipeline: Pipeline::start(disk.clone(), dir, options.segment_bytes)?,
+            disk,
+            dir: dir.into(),
+            options,
+            metadata: all.metadata.to_vec(),
+            state: all.hard_state,
+            last_index: end.last_index,
+            encoder: Encoder::new(end.offset, end.crc),
+            held,
+            tail,
+            poisoned: false,
+        };
+        Ok((wal, all))
+    }
+
+    /// [`Wal::read`] on a given disk.
+    pub fn read_on(disk: &dyn Disk, dir: &Path, at: &walpb::Snapshot) -> Result<ReadAll, Error> {
+        let names = segment::list(disk, dir)?;
+        let names = segment::select(dir, &names, at.index())?;
+        let segments = segment::open(disk, dir, names, OpenMode::Read)?;
+        Ok(read::read_segments(dir, &segments, at)?.0)
+    }
+
+    /// [`Wal::valid_snapshots`] on a given disk.
+    pub fn valid_snapshots_on(disk: &dyn Disk, dir: &Path) -> Result<Vec<walpb::Snapshot>, Error> {
+        read::valid_snapshots(disk, dir)
+    }
+}
+
+/// Makes sure that renaming the returned temporary directory to `dir` will destroy nothing but left-over spare files.
+fn clear_for_create(disk: &dyn Disk, dir: &Path) -> Result<PathBuf, Error> {
+    let temporary = PathBuf::from(format!("{}.tmp", dir.display()));
+    for name in list_if_present(disk, dir)? {
+        if Name::parse(&name).is_some() {
+            return Err(Error::Exists { dir: dir.into() });
+        }
+        if !name.ends_with(".tmp") {
+            return Err(Error::NotEmpty { dir: dir.into(), name });
+        }
+    }
+    for dir in [dir, &temporary] {
+        let names = list_if_present(disk, dir)?;
+        for name in &names {
+            let path = dir.join(name);
+            disk.remove_file(&path).map_err(Error::io("remove", &path))?;
+        }
+    }
+    Ok(temporary)
+}
+
+fn list_if_present(disk: &dyn Disk, dir: &Path) -> Result<Vec<String>, Error> {
+    match disk.list(dir) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Vec::new()),
+        other => other.map_err(Error::io("list", dir)),
+    }
+}
+
+fn parent_of(dir: &Path) -> &Path {
+    match dir.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    }
+}

@@ -1,0 +1,229 @@
+//! `cargo xtask interop fetch`: builds the peers and the clients of the scenarios into the cache. What is there already,
+//! by its stamp, is left alone.
+
+use std::{
+    fs::{self, Permissions},
+    os::unix::fs::PermissionsExt,
+    path::{Path, PathBuf},
+    process::{Command, Output, Stdio},
+    thread,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context, Result, bail};
+use sha2::{Digest, Sha256};
+
+use super::{
+    peer::{self, Program},
+    root,
+};
+
+/// Where clients are, beside the peers.
+pub const CLIENTS: &str = "clients";
+
+const TRIES: u32 = 3;
+const STAMP: &str = "stamp.txt";
+/// The Python client, and the protoc that the Rust client needs at build; exact, so that a second run means the same.
+const PYTHON_PACKAGES: [&str; 2] = ["etcd3gw==2.7.0", "grpcio-tools==1.85.1"];
+
+pub fn run(all: bool) -> Result<()> {
+    let cache = peer::cache_dir()?;
+    println!("peers are kept in {}", cache.display());
+    let programs: Vec<Program> = peer::programs()?.into_iter().filter(|p| all || !p.only_all).collect();
+    let mut dirs: Vec<&str> = programs.iter().map(|p| p.dir).collect();
+    dirs.dedup();
+    for dir in dirs {
+        let of_dir: Vec<Program> = programs.iter().copied().filter(|p| p.dir == dir).collect();
+        Unit::peer(&cache, dir, &of_dir).make(|into| build_peer(into, &of_dir))?;
+    }
+    let sources = root()?.join("interop");
+    Unit::client(&cache, "go", &sources.join("go"))?.make(|into| build_go_client(&sources.join("go"), into))?;
+    let recipe = PYTHON_PACKAGES.join("\n");
+    Unit { into: cache.join(CLIENTS).join("python"), recipe, programs: vec!["venv/bin/python".to_owned()] }
+        .make(build_python_client)?;
+    Unit::client(&cache, "rust", &sources.join("rust"))?.make(|into| build_rust_client(&cache, &sources, into))
+}
+
+/// A directory of the cache that is made as a whole.
+struct Unit {
+    into: PathBuf,
+    /// What it is made from; a unit with another recipe is made anew.
+    recipe: String,
+    programs: Vec<String>,
+}
+
+impl Unit {
+    fn peer(cache: &Path, dir: &str, programs: &[Program]) -> Unit {
+        let recipe: Vec<_> = programs.iter().map(|p| format!("{} {}@{}", p.name, p.import_path(), p.version)).collect();
+        let programs = programs.iter().map(|p| p.name.to_owned()).collect();
+        Unit { into: cache.join(dir), recipe: recipe.join("\n"), programs }
+    }
+
+    fn client(cache: &Path, name: &str, sources: &Path) -> Result<Unit> {
+        let recipe = format!("sources {}", hash_sources(sources)?);
+        Ok(Unit { into: cache.join(CLIENTS).join(name), recipe, programs: vec!["scenario".to_owned()] })
+    }
+
+    fn make(&self, build: impl Fn(&Path) -> Result<()>) -> Result<()> {
+        let name = self.into.display();
+        if self.is_made() {
+            println!("  {name}: there");
+            return Ok(());
+        }
+        let start = Instant::now();
+        println!("  {name}: building {}", self.programs.join(", "));
+        fs::create_dir_all(&self.into).with_context(|| format!("failed to make {name}"))?;
+        build(&self.into).with_context(|| format!("failed to build {name}"))?;
+        fs::write(self.into.join(STAMP), self.stamp()?).with_context(|| format!("failed to stamp {name}"))?;
+        println!("  {name}: built in {} s", start.elapsed().as_secs());
+        Ok(())
+    }
+
+    fn is_made(&self) -> bool {
+        let stamp = fs::read_to_string(self.into.join(STAMP)).ok();
+        stamp.is_some() && stamp == self.stamp().ok()
+    }
+
+    /// The recipe and a checksum of what came of it.
+    fn stamp(&self) -> Result<String> {
+        let mut stamp = format!("{}\n", self.recipe);
+        for name in &self.programs {
+            let path = self.into.join(name);
+            let bytes = fs::read(&path).with_context(|| format!("failed to read {}", path.display()))?;
+            stamp.push_str(&format!("sha256 {} {name}\n", hex(&Sha256::digest(&bytes))));
+        }
+        Ok(stamp)
+    }
+}
+
+/// The programs of one version share a module, so that they are built from one set of dependencies.
+fn build_peer(into: &Path, programs: &[Program]) -> Result<()> {
+    let module = into.join("module");
+    fs::create_dir_all(&module)?;
+    let imports: String = programs.iter().map(|p| format!("import _ \"{}\"\n", p.import_path())).collect();
+    fs::write(module.join("go.mod"), "module peers\n\ngo 1.24\n")?;
+    fs::write(module.join("peers.go"), format!("//go:build peers\n\npackage peers\n\n{imports}"))?;
+    let wanted: Vec<_> = programs.iter().map(|p| format!("{}@{}", p.module, p.version)).collect();
+    with_tries("download", || run_command(go(&module).arg("get").args(&wanted)))?;
+    for program in programs {
+        let output = into.join(program.name);
+        // Downloads what `go get` left out, so it is tried again as well.
+        with_tries("build", || {
+            run_command(go(&module).args(["build", "-mod=mod", "-o"]).arg(&output).arg(program.import_path()))
+        })?;
+    }
+    Ok(())
+}
+
+fn build_go_client(sources: &Path, into: &Path) -> Result<()> {
+    with_tries("build", || run_command(go(sources).args(["build", "-o"]).arg(into.join("scenario")).arg(".")))
+}
+
+fn build_rust_client(cache: &Path, sources: &Path, into: &Path) -> Result<()> {
+    let target = cache.join(CLIENTS).join("rust-target");
+    let protoc = into.join("protoc");
+    let python = cache.join(CLIENTS).join("python/venv/bin/python");
+    fs::write(&protoc, format!("#!/bin/sh\nexec '{}' -m grpc_tools.protoc \"$@\"\n", python.display()))?;
+    fs::set_permissions(&protoc, Permissions::from_mode(0o755))?;
+    with_tries("build", || {
+        let mut cargo = nice("cargo");
+        cargo.args(["build", "--quiet", "--locked", "--manifest-path"]).arg(sources.join("rust/Cargo.toml"));
+        run_command(cargo.arg("--target-dir").arg(&target).env("PROTOC", &protoc))
+    })?;
+    fs::copy(target.join("debug/scenario"), into.join("scenario"))?;
+    Ok(())
+}
+
+fn build_python_client(into: &Path) -> Result<()> {
+    let venv = into.join("venv");
+    run_command(nice("python3").args(["-m", "venv", "--clear"]).arg(&venv))
+        .context("python3 with venv is needed for the Python client")?;
+    with_tries("download", || {
+        let mut pip = nice(venv.join("bin/python").to_string_lossy().as_ref());
+        run_command(pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"]).args(PYTHON_PACKAGES))
+    })
+}
+
+fn go(dir: &Path) -> Command {
+    let mut go = nice("go");
+    // `-mod=mod` in a user's GOFLAGS or a workspace above must not change what is built.
+    go.current_dir(dir).env("GOFLAGS", "-buildvcs=false").env("GOWORK", "off").env("CGO_ENABLED", "0");
+    go
+}
+
+fn nice(program: &str) -> Command {
+    let mut command = Command::new("nice");
+    command.args(["-n", "10", program]).stdin(Stdio::null());
+    command
+}
+
+/// Networks fail for a moment; a wrong version fails three times.
+fn with_tries(what: &str, action: impl Fn() -> Result<()>) -> Result<()> {
+    let mut wait = Duration::from_secs(2);
+    for left in (0..TRIES).rev() {
+        match action() {
+            Err(error) if left > 0 => {
+                eprintln!("  {what} failed, {left} more tries: {error:#}");
+                thread::sleep(wait);
+                wait *= 4;
+            }
+            result => return result,
+        }
+    }
+    Ok(())
+}
+
+fn run_command(command: &mut Command) -> Result<()> {
+    let program = command.get_args().nth(2).unwrap_or_default().to_string_lossy().into_owned();
+    let Output { status, stderr, .. } = command.output().context("failed to run `nice`")?;
+    if status.success() {
+        return Ok(());
+    }
+    let stderr = String::from_utf8_lossy(&stderr);
+    // `nice` answers 127 when it finds no such program.
+    if status.code() == Some(127) {
+        bail!(
+            "`{program}` is not installed; peers need Go 1.24 or newer (https://go.dev/dl), a C compiler is not needed"
+        );
+    }
+    let tail: Vec<_> = stderr.lines().rev().take(12).collect();
+    let tail = tail.into_iter().rev().collect::<Vec<_>>().join("\n    ");
+    if ["dial tcp", "no such host", "i/o timeout", "connection refused", "502 Bad", "503 Service"]
+        .iter()
+        .any(|sign| stderr.contains(sign))
+    {
+        bail!("the module proxy does not answer (see `go env GOPROXY`, or your network):\n    {tail}");
+    }
+    bail!("`{program}` ended with {status}:\n    {tail}")
+}
+
+fn hash_sources(dir: &Path) -> Result<String> {
+    let mut hash = Sha256::new();
+    for path in files_below(dir)? {
+        if path.components().any(|part| part.as_os_str() == "target") {
+            continue;
+        }
+        hash.update(path.strip_prefix(dir).unwrap_or(&path).to_string_lossy().as_bytes());
+        hash.update(fs::read(&path).with_context(|| format!("failed to read {}", path.display()))?);
+    }
+    Ok(hex(&hash.finalize()))
+}
+
+pub fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// All files of a directory, in order of their paths.
+pub fn files_below(dir: &Path) -> Result<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    for entry in fs::read_dir(dir).with_context(|| format!("failed to list {}", dir.display()))? {
+        let path = entry?.path();
+        if path.is_dir() {
+            files.extend(files_below(&path)?);
+        } else {
+            files.push(path);
+        }
+    }
+    files.sort();
+    Ok(files)
+}

@@ -1,0 +1,180 @@
+//! A plain HTTP/1.1 client for the JSON gateway: enough to talk to a local server, and nothing to build for it.
+
+use std::{
+    io::{BufRead, BufReader, Read, Write},
+    net::{SocketAddr, TcpStream},
+    time::Duration,
+};
+
+use anyhow::{Context, Result, bail};
+use serde_json::Value;
+
+const TIMEOUT: Duration = Duration::from_secs(20);
+
+pub struct Http {
+    stream: BufReader<TcpStream>,
+    host: String,
+}
+
+#[derive(Debug)]
+pub struct Answer {
+    pub status: u16,
+    pub content_type: String,
+    pub body: String,
+}
+
+impl Http {
+    pub fn connect(endpoint: &str) -> Result<Http> {
+        let address: SocketAddr = endpoint.parse().with_context(|| format!("{endpoint:?} is not host:port"))?;
+        let stream = TcpStream::connect_timeout(&address, TIMEOUT)?;
+        stream.set_read_timeout(Some(TIMEOUT))?;
+        stream.set_nodelay(true)?;
+        Ok(Http { stream: BufReader::new(stream), host: endpoint.to_owned() })
+    }
+
+    pub fn get(&mut self, path: &str) -> Result<Answer> {
+        self.send("GET", path, "")?;
+        self.receive()
+    }
+
+    pub fn post(&mut self, path: &str, body: &str) -> Result<Answer> {
+        self.send("POST", path, body)?;
+        self.receive()
+    }
+
+    /// A request that must succeed.
+    pub fn call(&mut self, path: &str, body: &Value) -> Result<Value> {
+        let answer = self.post(path, &body.to_string())?;
+        if answer.status != 200 {
+            bail!("{path} answered {}: {}", answer.status, answer.body.trim());
+        }
+        serde_json::from_str(&answer.body).with_context(|| format!("{path} answered no JSON: {}", answer.body))
+    }
+
+    /// The first `count` lines of an answer that does not end.
+    pub fn stream(mut self, path: &str, body: &str, count: usize) -> Result<Vec<String>> {
+        self.send("POST", path, body)?;
+        let head = self.head()?;
+        let mut text = String::new();
+        while text.lines().count() < count || !text.ends_with('\n') {
+            match self.chunk() {
+                Ok(Some(piece)) => text.push_str(&String::from_utf8_lossy(&piece)),
+                Ok(None) => break,
+                Err(error) => bail!("{path} answered {} lines instead of {count}: {error:#}", text.lines().count()),
+            }
+        }
+        Ok([vec![format!("status {}", head.status)], text.lines().map(str::to_owned).collect()].concat())
+    }
+
+    fn send(&mut self, method: &str, path: &str, body: &str) -> Result<()> {
+        let head = format!(
+            "{method} {path} HTTP/1.1\r\nHost: {}\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n",
+            self.host,
+            body.len()
+        );
+        // In one piece: two would wait for each other's acknowledgement.
+        self.stream.get_mut().write_all(format!("{head}{body}").as_bytes())?;
+        Ok(())
+    }
+
+    fn receive(&mut self) -> Result<Answer> {
+        let head = self.head()?;
+        let mut body = Vec::new();
+        match head.length {
+            Some(length) => {
+                body.resize(length, 0);
+                self.stream.read_exact(&mut body)?;
+            }
+            None if head.chunked => {
+                while let Some(piece) = self.chunk()? {
+                    body.extend(piece);
+                }
+            }
+            None => {
+                self.stream.read_to_end(&mut body)?;
+            }
+        }
+        let body = String::from_utf8_lossy(&body).into_owned();
+        Ok(Answer { status: head.status, content_type: head.content_type, body })
+    }
+
+    fn head(&mut self) -> Result<Head> {
+        let first = self.line()?;
+        let status = first.split(' ').nth(1).and_then(|word| word.parse().ok());
+        let status = status.with_context(|| format!("the answer begins with {first:?}"))?;
+        let mut head = Head { status, ..Head::default() };
+        loop {
+            let line = self.line()?;
+            let Some((name, value)) = line.split_once(':') else { return Ok(head) };
+            match (name.to_ascii_lowercase().as_str(), value.trim()) {
+                ("content-length", value) => head.length = Some(value.parse()?),
+                ("transfer-encoding", value) => head.chunked = value.eq_ignore_ascii_case("chunked"),
+                ("content-type", value) => value.clone_into(&mut head.content_type),
+                _ => {}
+            }
+        }
+    }
+
+    /// `None` after the last chunk.
+    fn chunk(&mut self) -> Result<Option<Vec<u8>>> {
+        let line = self.line()?;
+        let size = usize::from_str_radix(line.split(';').next().unwrap_or_default().trim(), 16)?;
+        let mut piece = vec![0; size + 2];
+        self.stream.read_exact(&mut piece)?;
+        piece.truncate(size);
+        Ok((size > 0).then_some(piece))
+    }
+
+    fn line(&mut self) -> Result<String> {
+        let mut line = String::new();
+        if self.stream.read_line(&mut line)? == 0 {
+            bail!("the connection was closed");
+        }
+        Ok(line.trim_end().to_owned())
+    }
+}
+
+#[derive(Default)]
+struct Head {
+    status: u16,
+    length: Option<usize>,
+    chunked: bool,
+    content_type: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{net::TcpListener, thread};
+
+    use super::*;
+
+    /// Answers one request with fixed bytes.
+    fn answering(bytes: &'static str) -> String {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let endpoint = listener.local_addr().expect("its address").to_string();
+        thread::spawn(move || {
+            let (mut stream, _) = listener.accept().expect("a connection");
+            let mut request = [0; 1024];
+            let _ = stream.read(&mut request);
+            stream.write_all(bytes.as_bytes()).expect("the answer is taken");
+        });
+        endpoint
+    }
+
+    #[test]
+    fn a_body_comes_by_length_or_in_chunks() {
+        let plain = "HTTP/1.1 400 Bad Request\r\nContent-Type: a/b\r\ncontent-length: 3\r\n\r\nabc";
+        let answer = Http::connect(&answering(plain)).and_then(|mut http| http.get("/")).expect("an answer");
+        assert_eq!((answer.status, answer.content_type.as_str(), answer.body.as_str()), (400, "a/b", "abc"));
+        let chunked = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\n1\r\nc\r\n0\r\n\r\n";
+        let answer = Http::connect(&answering(chunked)).and_then(|mut http| http.get("/")).expect("an answer");
+        assert_eq!((answer.status, answer.body.as_str()), (200, "abc"));
+    }
+
+    #[test]
+    fn a_stream_is_read_as_far_as_asked() {
+        let endless = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\none\n\r\n4\r\ntwo\n\r\n";
+        let http = Http::connect(&answering(endless)).expect("a connection");
+        assert_eq!(http.stream("/", "{}", 2).expect("two lines"), ["status 200", "one", "two"]);
+    }
+}

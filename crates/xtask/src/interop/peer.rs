@@ -1,0 +1,104 @@
+//! Which real programs we are held against (`interop/peers.txt`), and where they are on this machine.
+
+use std::{
+    env,
+    path::{Path, PathBuf},
+};
+
+use anyhow::{Context, Result, bail};
+
+const TABLE: &str = include_str!("../../../../interop/peers.txt");
+
+/// The version whose answers ours are compared with.
+pub const ETCD: &str = "etcd-3.7.3";
+pub const ETCD_3_6: &str = "etcd-3.6.16";
+pub const ETCD_3_5: &str = "etcd-3.5.33";
+pub const ETCD_3_8: &str = "etcd-3.8.0-alpha.0";
+pub const BBOLT: &str = "bbolt-1.5.0";
+
+/// One program of one peer.
+#[derive(Debug, PartialEq, Eq, Clone, Copy)]
+pub struct Program {
+    pub dir: &'static str,
+    pub name: &'static str,
+    pub module: &'static str,
+    pub version: &'static str,
+    /// The directory of its `main` package inside the module, `.` for the root.
+    pub package: &'static str,
+    pub only_all: bool,
+}
+
+impl Program {
+    pub fn import_path(&self) -> String {
+        if self.package == "." { self.module.to_owned() } else { format!("{}/{}", self.module, self.package) }
+    }
+}
+
+pub fn programs() -> Result<Vec<Program>> {
+    parse(TABLE)
+}
+
+fn parse(table: &'static str) -> Result<Vec<Program>> {
+    let rows = table.lines().filter(|line| !line.starts_with('#') && !line.trim().is_empty());
+    rows.map(parse_row).collect()
+}
+
+fn parse_row(row: &'static str) -> Result<Program> {
+    let words: Vec<_> = row.split_whitespace().collect();
+    let [dir, name, module, version, package, set @ ("default" | "all")] = words[..] else {
+        bail!(
+            "cannot read this row of interop/peers.txt: {row:?}; write: directory program module version package default|all"
+        );
+    };
+    Ok(Program { dir, name, module, version, package, only_all: set == "all" })
+}
+
+/// Where built peers are kept: outside the tree, so that clones share them.
+pub fn cache_dir() -> Result<PathBuf> {
+    let dir = |name: &str| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let cache = || dir("XDG_CACHE_HOME").or_else(|| Some(dir("HOME")?.join(".cache")));
+    dir("LOCKGATE_PEERS")
+        .or_else(|| Some(cache()?.join("lockgate/peers")))
+        .context("cannot tell where to keep peers: set LOCKGATE_PEERS, XDG_CACHE_HOME or HOME")
+}
+
+/// The path of a built program, or what to do to get it.
+pub fn find(cache: &Path, dir: &str, name: &str) -> Result<PathBuf> {
+    let path = cache.join(dir).join(name);
+    if !path.is_file() {
+        bail!("{} is not built: run `cargo xtask interop fetch --all` (needs Go)", path.display());
+    }
+    Ok(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_has_every_peer_that_code_names() {
+        let programs = programs().expect("the table reads");
+        for dir in [ETCD, ETCD_3_6, ETCD_3_5] {
+            for name in ["etcd", "etcdctl", "etcdutl"] {
+                assert!(programs.iter().any(|p| (p.dir, p.name) == (dir, name)), "no {dir}/{name}");
+            }
+        }
+        assert!(programs.iter().any(|p| p.dir == ETCD_3_8 && p.only_all));
+        let bbolt = programs.iter().find(|p| p.dir == BBOLT).expect("bbolt is listed");
+        assert_eq!(bbolt.import_path(), "go.etcd.io/bbolt/cmd/bbolt");
+    }
+
+    #[test]
+    fn directories_and_versions_agree() {
+        for program in programs().expect("the table reads") {
+            let version = program.version.trim_start_matches('v');
+            assert!(program.dir.ends_with(version), "{} holds {}", program.dir, program.version);
+        }
+    }
+
+    #[test]
+    fn a_bad_row_is_named() {
+        let error = parse("etcd-1 etcd module\n").expect_err("three words are too few").to_string();
+        assert!(error.contains("\"etcd-1 etcd module\""), "{error}");
+    }
+}
