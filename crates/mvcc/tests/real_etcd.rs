@@ -77,8 +77,26 @@ fn live_answers() {
     let got = our_events(&store, &create);
     assert!(!got.is_empty());
     assert_eq!(got, want, "SEED={seed}: events");
+    check_file(etcd, &mut store, seed);
     if update {
         fs::write(golden(), recorded).expect("writes the recorded run");
+    }
+}
+
+/// The file that etcd leaves reads as the store that got the same requests.
+fn check_file(etcd: RealEtcd, store: &mut TestStore, seed: u64) {
+    let dir = etcd.stop();
+    let backend = storage::Backend::open(&dir.path().join("member/snap/db"), storage::Options::default());
+    let mut file = TestStore::open(backend.expect("opens etcd's file"), mvcc::Options::default());
+    assert_eq!(file.leases, store.leases, "SEED={seed}");
+    let (ours, theirs) = (store.store.stats(), file.store.stats());
+    assert_eq!((ours.revision, ours.compact_revision), (theirs.revision, theirs.compact_revision));
+    assert_eq!(ours.keys, theirs.keys, "SEED={seed}");
+    for revision in ours.compact_revision + 1..=ours.revision {
+        let all = RangeRequest { key: "\0".into(), range_end: "\0".into(), revision, ..Default::default() };
+        for op in [Op::Range(all), Op::Hash(HashKvRequest { revision })] {
+            assert_eq!(file.run(&op), store.run(&op), "SEED={seed}: {op:?}");
+        }
     }
 }
 
@@ -133,11 +151,12 @@ struct RealEtcd {
     process: Child,
     runtime: tokio::runtime::Runtime,
     channel: Channel,
-    _dir: tempfile::TempDir,
+    dir: Option<tempfile::TempDir>,
 }
 
 impl Drop for RealEtcd {
     fn drop(&mut self) {
+        // Fails if it has ended already.
         let _ = self.process.kill();
         let _ = self.process.wait();
     }
@@ -184,9 +203,16 @@ impl RealEtcd {
             let _in_runtime = runtime.enter();
             Channel::from_shared(client).expect("an address").connect_lazy()
         };
-        let etcd = RealEtcd { process, runtime, channel, _dir: dir };
+        let etcd = RealEtcd { process, runtime, channel, dir: Some(dir) };
         etcd.grant_leases();
         Some(etcd)
+    }
+
+    /// Ends it as an operator would, and gives its directory.
+    fn stop(mut self) -> tempfile::TempDir {
+        let killed = Command::new("kill").arg(self.process.id().to_string()).status().expect("runs kill");
+        assert!(killed.success() && self.process.wait().is_ok());
+        self.dir.take().expect("stopped once")
     }
 
     fn grant_leases(&self) {
