@@ -136,7 +136,7 @@ impl Shared {
     /// The newest revision up to `rev` of each key that exists then, ascending.
     fn kept_at(&self, rev: i64) -> Vec<Revision> {
         let mut keep = Vec::new();
-        self.index.read().visit(KeyRange::new(b"\0", b"\0"), |_, ki| {
+        self.index.read().visit(KeyRange::new(b"", b"\0"), |_, ki| {
             keep.extend(ki.keep(rev));
             ControlFlow::Continue(())
         });

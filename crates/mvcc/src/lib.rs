@@ -13,6 +13,7 @@
 pub mod check;
 mod compaction;
 mod error;
+mod file_hash;
 mod hash;
 mod hints;
 mod index;
@@ -32,6 +33,7 @@ mod write_txn;
 
 pub use compaction::{CompactionJob, Progress};
 pub use error::{Error, OpenError};
+pub use file_hash::{FileHashError, hash_file};
 pub use hash::HashKv;
 pub use key_range::{End, KeyRange};
 pub use range::{Count, RangeResult, default_order, has_revision_filter};

@@ -54,8 +54,10 @@ impl Restored {
     fn take(&mut self, key: &[u8], value: &[u8]) -> Result<(), OpenError> {
         let at = RevisionKey::decode(key).ok_or_else(|| OpenError::RevisionKey { key: key.to_vec() })?;
         let sub = u32::try_from(at.sub).map_err(|_| OpenError::SubRevision { main: at.main, sub: at.sub })?;
+        // A snapshot restored with a higher revision holds an empty value at that revision, which is a put of the empty
+        // key to etcd; no request can name it.
         let kv = KvFields::parse(value)
-            .filter(|kv| !kv.key.is_empty())
+            .filter(|kv| !kv.key.is_empty() || value.is_empty())
             .ok_or(OpenError::KeyValue { main: at.main, sub: at.sub })?;
         let lease = if at.tombstone { 0 } else { kv.lease };
         let stored = (!at.tombstone).then_some((kv.create_revision, kv.version, lease != 0));

@@ -1,3 +1,26 @@
-//! utl
+//! `lockgateutl`: works on the files of a stopped etcd or lockgate, with etcdutl's flags, outputs and exit codes.
 
-fn main() {}
+mod cli;
+mod defrag;
+mod failure;
+mod flag;
+mod hashkv;
+mod log;
+mod peer_url;
+mod print;
+mod progress;
+mod restore;
+mod status;
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let args: Vec<_> = std::env::args_os().collect();
+    match cli::run(&args) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            failure.tell();
+            ExitCode::from(failure.code)
+        }
+    }
+}

@@ -224,6 +224,14 @@ impl FileView {
         self.tx.buckets()
     }
 
+    pub fn check(&self) -> Vec<bolt::Problem> {
+        self.tx.check()
+    }
+
+    pub fn release_memory(&self) {
+        self.db.release_memory();
+    }
+
     pub fn open_read_tx(&self) -> usize {
         self.db.stats().open_readers as usize
     }

@@ -43,6 +43,26 @@ impl ReadOnly {
         self.size_in_use
     }
 
+    /// Lets go of the memory that reading has mapped in, see [`bolt::Db::release_memory`].
+    pub fn release_memory(&self) {
+        self.view.release_memory();
+    }
+
+    /// Everything wrong with the pages of the file; empty if it is sound.
+    pub fn check(&self) -> Vec<bolt::Problem> {
+        self.view.check()
+    }
+
+    /// Names of all buckets, known or not, in order.
+    pub fn bucket_names(&self) -> Result<Vec<Vec<u8>>, bolt::Error> {
+        self.view.bucket_names()
+    }
+
+    /// Visits everything in a bucket, known or not, in order.
+    pub fn each_of(&self, bucket: &[u8], f: impl FnMut(&[u8], &[u8])) -> Result<(), bolt::Error> {
+        self.view.each_of(bucket, f)
+    }
+
     /// Why a read came back empty that should not have, if a damaged page was met.
     pub fn failed(&self) -> Option<super::Failure> {
         self.view.failed()
