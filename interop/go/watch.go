@@ -163,24 +163,34 @@ func (w *world) fragments(ctx context.Context) {
 			w.step("fragment put", nil, err)
 		}
 	}
+	w.fragmented(ctx, "fragments", first, 4, false)
+	// With the previous values, one revision alone is too much for one answer.
+	one := w.revision() + 1
+	long := string(make([]byte, 700_000))
+	_, err := w.cli.Txn(ctx).Then(clientv3.OpPut("frag/0", long), clientv3.OpPut("frag/1", long)).Commit()
+	w.step("fragment txn", nil, err)
+	w.fragmented(ctx, "fragments of one revision", one, 2, true)
+	w.del("delete long values", "frag/", clientv3.WithPrefix())
+}
+
+func (w *world) fragmented(ctx context.Context, name string, rev int64, n int, prevKV bool) {
 	stream, err := pb.NewWatchClient(w.conn).Watch(ctx)
 	if err != nil {
-		w.step("fragment stream", nil, err)
+		w.step(name, nil, err)
 		return
 	}
 	stream.Send(&pb.WatchRequest{RequestUnion: &pb.WatchRequest_CreateRequest{CreateRequest: &pb.WatchCreateRequest{
-		Key: []byte("frag/"), RangeEnd: []byte("frag0"), StartRevision: first, Fragment: true}}})
+		Key: []byte("frag/"), RangeEnd: []byte("frag0"), StartRevision: rev, Fragment: true, PrevKv: prevKV}}})
 	answers, events, largest := []any{}, 0, 0
-	for events < 4 {
+	for events < n {
 		resp, err := stream.Recv()
 		if err != nil {
-			w.step("fragments", answers, err)
+			w.step(name, answers, err)
 			return
 		}
 		events += len(resp.Events)
 		largest = max(largest, proto.Size(resp))
 		answers = append(answers, map[string]any{"created": resp.Created, "events": len(resp.Events), "fragment": resp.Fragment})
 	}
-	w.step("fragments", map[string]any{"answers": answers, "none over 2 MiB": largest <= 2<<20}, nil)
-	w.del("delete long values", "frag/", clientv3.WithPrefix())
+	w.step(name, map[string]any{"answers": answers, "none over 2 MiB": largest <= 2<<20}, nil)
 }

@@ -122,11 +122,11 @@ fn scenarios(tools: &Tools, all: bool) -> Result<Vec<Named<'_>>> {
 
 /// lockgateutl, or etcdutl when an etcd stands in for lockgate.
 fn our_utl(server: &Path, cache: &Path) -> Result<PathBuf> {
-    if server.file_name().is_some_and(|name| name.to_string_lossy().starts_with("lockgate")) {
-        built("utl", "lockgateutl")
-    } else {
-        peer::find(cache, peer::ETCD, "etcdutl")
+    if !server.file_name().is_some_and(|name| name.to_string_lossy().starts_with("lockgate")) {
+        return peer::find(cache, peer::ETCD, "etcdutl");
     }
+    let beside = server.with_file_name("lockgateutl");
+    if beside.is_file() { Ok(beside) } else { built("utl", "lockgateutl") }
 }
 
 fn timed(name: &str, known: &mut Known, run: impl FnOnce() -> Result<Vec<Step>>) -> Summary {
