@@ -54,7 +54,10 @@ struct Unit {
 
 impl Unit {
     fn peer(cache: &Path, dir: &str, programs: &[Program]) -> Unit {
-        let recipe: Vec<_> = programs.iter().map(|p| format!("{} {}@{}", p.name, p.import_path(), p.version)).collect();
+        let recipe: Vec<_> = programs
+            .iter()
+            .map(|p| format!("{} {} {}", p.name, p.package, p.modules().collect::<Vec<_>>().join(" ")))
+            .collect();
         let programs = programs.iter().map(|p| p.name.to_owned()).collect();
         Unit { into: cache.join(dir), recipe: recipe.join("\n"), programs }
     }
@@ -103,7 +106,7 @@ fn build_peer(into: &Path, programs: &[Program]) -> Result<()> {
     let imports: String = programs.iter().map(|p| format!("import _ \"{}\"\n", p.import_path())).collect();
     fs::write(module.join("go.mod"), "module peers\n\ngo 1.24\n")?;
     fs::write(module.join("peers.go"), format!("//go:build peers\n\npackage peers\n\n{imports}"))?;
-    let wanted: Vec<_> = programs.iter().map(|p| format!("{}@{}", p.module, p.version)).collect();
+    let wanted: Vec<_> = programs.iter().flat_map(Program::modules).collect();
     with_tries("download", || run_command(go(&module).arg("get").args(&wanted)))?;
     for program in programs {
         let output = into.join(program.name);
@@ -111,6 +114,28 @@ fn build_peer(into: &Path, programs: &[Program]) -> Result<()> {
         with_tries("build", || {
             run_command(go(&module).args(["build", "-mod=mod", "-o"]).arg(&output).arg(program.import_path()))
         })?;
+        check_version(program, &output)?;
+    }
+    Ok(())
+}
+
+/// A program built with other modules than its release was can take itself for another version.
+fn check_version(program: &Program, path: &Path) -> Result<()> {
+    let word = match program.name {
+        "etcd" => "--version",
+        "etcdctl" | "etcdutl" => "version",
+        // bbolt's number is not kept up by its releases.
+        _ => return Ok(()),
+    };
+    let output = Command::new(path).arg(word).output().with_context(|| format!("failed to run {}", path.display()))?;
+    let said = String::from_utf8_lossy(&output.stdout);
+    let version = program.version.trim_start_matches('v');
+    if !said.contains(version) {
+        bail!(
+            "{} should be {version} but says: {}; name its modules in interop/peers.txt",
+            path.display(),
+            said.trim()
+        );
     }
     Ok(())
 }

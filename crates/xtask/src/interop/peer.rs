@@ -26,9 +26,17 @@ pub struct Program {
     /// The directory of its `main` package inside the module, `.` for the root.
     pub package: &'static str,
     pub only_all: bool,
+    /// Modules to take at the same version, separated by commas; empty for those that the program asks for.
+    pub with: &'static str,
 }
 
 impl Program {
+    /// What `go get` is to fetch.
+    pub fn modules(&self) -> impl Iterator<Item = String> {
+        let with = self.with.split(',').filter(|module| !module.is_empty());
+        [self.module].into_iter().chain(with).map(|module| format!("{module}@{}", self.version))
+    }
+
     pub fn import_path(&self) -> String {
         if self.package == "." { self.module.to_owned() } else { format!("{}/{}", self.module, self.package) }
     }
@@ -45,12 +53,13 @@ fn parse(table: &'static str) -> Result<Vec<Program>> {
 
 fn parse_row(row: &'static str) -> Result<Program> {
     let words: Vec<_> = row.split_whitespace().collect();
-    let [dir, name, module, version, package, set @ ("default" | "all")] = words[..] else {
+    let [dir, name, module, version, package, set @ ("default" | "all"), ref with @ ..] = words[..] else {
         bail!(
-            "cannot read this row of interop/peers.txt: {row:?}; write: directory program module version package default|all"
+            "cannot read this row of interop/peers.txt: {row:?}; \
+             write: directory program module version package default|all [modules]"
         );
     };
-    Ok(Program { dir, name, module, version, package, only_all: set == "all" })
+    Ok(Program { dir, name, module, version, package, only_all: set == "all", with: with.first().unwrap_or(&"") })
 }
 
 /// Where built peers are kept: outside the tree, so that clones share them.
