@@ -1,9 +1,8 @@
 //! The etcdctl scenario: command lines from `interop/etcdctl.txt` through real etcdctl.
 //!
 //! One command a line, words as in a shell (`'…'`, `"…"`, `\n` inside the latter). Lines that begin with `< ` are its
-//! input. A command after `~ ` would not end by itself: it is stopped once it has nothing more to
-//! say. `$LEASE` is the lease granted last,
-//! `$DIR` a directory of the run.
+//! input. A command after `~ ` would not end by itself: it is stopped once it has nothing more to say. `$LEASE` is the
+//! lease granted last, `$DIR` a directory of the run.
 
 use std::{
     fs::{self, File},

@@ -353,3 +353,54 @@ fn hash_at(server: &Server, revision: u64) -> Result<(u64, String)> {
 fn clock_seed() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(1, |since| u64::from(since.subsec_nanos()) + since.as_secs())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(key: &str, version: u64, revision: u64) -> (String, Row) {
+        (key.to_owned(), Row { value: value_of(key), version, created: revision, modified: revision })
+    }
+
+    fn found<const N: usize>(revision: u64, rows: [(String, Row); N]) -> Found {
+        Found { revision, keys: rows.into(), counters: vec![(1, 3)] }
+    }
+
+    /// Keys `a` at revision 2 and `b` at 3, the latter with counter 0.
+    fn truth() -> Truth {
+        let keys = [("a", 2), ("b", 3)].map(|(key, revision)| (key.to_owned(), (value_of(key), revision)));
+        Truth { revision: 3, keys: keys.into(), counters: vec![(1, 3)] }
+    }
+
+    fn complaint(found: &Found) -> String {
+        found.compare(&truth()).expect_err("it must not pass").to_string()
+    }
+
+    #[test]
+    fn what_was_written_once_passes() {
+        found(3, [row("a", 1, 2), row("b", 1, 3)]).compare(&truth()).expect("it is as it was written");
+    }
+
+    #[test]
+    fn lost_doubled_and_strange_writes_are_told() {
+        assert_eq!(complaint(&found(3, [row("b", 1, 3)])), "a, written at 2, is lost");
+        let doubled = found(3, [row("a", 2, 2), row("b", 1, 3)]);
+        assert_eq!(complaint(&doubled), "a has (2, 2, 2) instead of version 1 at 2");
+        let strange = found(3, [row("a", 1, 2), row("b", 1, 3), row("c", 1, 3)]);
+        assert_eq!(complaint(&strange), "c is there and was never written");
+        let again = found(4, [row("a", 1, 2), row("b", 1, 3)]);
+        assert_eq!(complaint(&again), "the store is at 4 instead of 3");
+        let counter = Found { counters: vec![(2, 3)], ..found(3, [row("a", 1, 2), row("b", 1, 3)]) };
+        assert_eq!(complaint(&counter), "counter 0 is (2, 3) instead of (1, 3)");
+    }
+
+    #[test]
+    fn a_write_under_way_is_whole_or_not_there() {
+        let pair = Write { keys: vec!["x/a".to_owned(), "x/b".to_owned()], counter: Some((0, 2)) };
+        let decide = |found: Found| found.decide(&pair).map(|kept| kept.map(|(_, revision)| revision));
+        assert_eq!(decide(found(4, [])).expect("it is not there"), None);
+        assert_eq!(decide(found(4, [row("x/a", 1, 4), row("x/b", 1, 4)])).expect("it is whole"), Some(4));
+        assert!(decide(found(4, [row("x/a", 1, 4)])).is_err());
+        assert!(decide(found(5, [row("x/a", 1, 4), row("x/b", 1, 5)])).is_err());
+    }
+}
