@@ -72,7 +72,7 @@ impl Newest {
     fn put(&mut self, key: &[u8], at: Revision, tombstone: bool) {
         let [high, low] = [&self.hashers[0], &self.hashers[1]].map(|h| u128::from(h.hash_one(key)));
         let change = self.changes.entry(high << 64 | low).or_insert(Change { at, tombstone, reborn: false });
-        let reborn = !tombstone && change.tombstone && change.at.main == at.main;
+        let reborn = !tombstone && (change.tombstone || change.reborn) && change.at.main == at.main;
         *change = Change { at, tombstone, reborn };
     }
 
