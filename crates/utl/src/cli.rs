@@ -13,7 +13,9 @@ use clap::{
 use clap_complete::Shell;
 
 use crate::{
-    defrag, failure::Failure, flag, hashkv,
+    defrag,
+    failure::Failure,
+    flag, hashkv,
     print::{self, Format},
     restore::{self, RestoreArgs},
     status,
@@ -155,7 +157,9 @@ fn run_hashkv(
 }
 
 fn run_defrag(args: DefragArgs, lock_timeout: Option<Duration>, root: &mut Command) -> Result<(), Failure> {
-    let Some(dir) = args.data_dir else { return Err(usage(root, &["defrag"], "required flag(s) \"data-dir\" not set")) };
+    let Some(dir) = args.data_dir else {
+        return Err(usage(root, &["defrag"], "required flag(s) \"data-dir\" not set"));
+    };
     defrag::defrag(&dir, lock_timeout)
         .map_err(|error| Failure::error(format!("Failed to defragment etcd data[{}] ({error:#})", dir.display())))
 }

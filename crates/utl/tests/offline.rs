@@ -121,7 +121,15 @@ fn what_is_not_a_sound_snapshot_is_refused_and_leaves_nothing() {
         ("short", b"x".to_vec(), &[skip], "too few for a snapshot"),
         ("empty", Vec::new(), &[], "too few for a snapshot"),
         // Page headers of trees: whatever kind they become, they are not what the page above says.
-        ("pages", (2..good.len() / 4096).fold(good.clone(), |mut b, n| { b[page(n) + 8] ^= 0x3f; b }), &[skip], "orrupt"),
+        (
+            "pages",
+            (2..good.len() / 4096).fold(good.clone(), |mut b, n| {
+                b[page(n) + 8] ^= 0x3f;
+                b
+            }),
+            &[skip],
+            "orrupt",
+        ),
     ];
     let work = tempfile::tempdir().unwrap();
     let data = work.path().join("data");
@@ -245,7 +253,10 @@ fn the_log_of_several_members_has_an_addition_for_each() {
     let all = Wal::read(&wal, &Default::default()).unwrap();
     let state = all.hard_state;
     assert_eq!((state.term(), state.vote(), state.commit()), (1, voters[0], 3));
-    assert_eq!(all.entries.iter().map(|entry| (entry.term(), entry.index())).collect::<Vec<_>>(), [(1, 1), (1, 2), (1, 3)]);
+    assert_eq!(
+        all.entries.iter().map(|entry| (entry.term(), entry.index())).collect::<Vec<_>>(),
+        [(1, 1), (1, 2), (1, 3)]
+    );
     let snap = wal::snapfile::load_newest(&data.join("member/snap"), &[at_record(3, 1)]).unwrap();
     assert_eq!(snap.metadata.unwrap().conf_state.unwrap().voters, voters);
 }

@@ -78,11 +78,7 @@ fn bumped_revision(backend: &Backend, bump: u64) -> anyhow::Result<Option<i64>> 
     };
     log::info(
         "bumping latest revision",
-        &[
-            ("latest-revision", json!(latest)),
-            ("bump-amount", json!(bump)),
-            ("new-latest-revision", json!(bumped)),
-        ],
+        &[("latest-revision", json!(latest)), ("bump-amount", json!(bump)), ("new-latest-revision", json!(bumped))],
     );
     Ok(Some(bumped))
 }
