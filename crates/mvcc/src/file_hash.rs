@@ -79,7 +79,7 @@ impl Newest {
     /// What a compaction at `rev` keeps, ascending. As in etcd, a key that a request at `rev` deletes and puts again
     /// counts as deleted.
     fn kept_at(self, rev: i64) -> Vec<Revision> {
-        let kept = |c: &Change| !c.tombstone && !(c.reborn && c.at.main == rev);
+        let kept = |c: &Change| !(c.tombstone || c.reborn && c.at.main == rev);
         let mut keep: Vec<_> = self.changes.into_values().filter(kept).map(|c| c.at).collect();
         keep.sort_unstable();
         keep

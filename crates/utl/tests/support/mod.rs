@@ -79,7 +79,8 @@ pub fn peer(version: &str, program: &str) -> Option<PathBuf> {
     let reason = format!("{} is missing; set LOCKGATE_PEERS or run `cargo xtask interop fetch`", path.display());
     assert!(env::var_os("LOCKGATE_REQUIRE_PEERS").is_none_or(|value| value != "1"), "{reason}");
     // Not `eprintln!`, whose output a passing test swallows.
-    writeln!(std::io::stderr(), "\nSKIPPED: {reason}").unwrap();
+    let mut stderr = std::io::stderr();
+    writeln!(stderr, "\nSKIPPED: {reason}").unwrap();
     None
 }
 
