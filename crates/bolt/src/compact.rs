@@ -6,6 +6,7 @@ use crate::{
     cursor::Bucket,
     db::{Db, Options},
     error::Error,
+    open,
     tx_read::ReadTx,
 };
 
@@ -13,7 +14,8 @@ use crate::{
 const FILL: f32 = 0.9;
 
 /// Copies all buckets of `from` into the new file `to`, committing about every `tx_bytes_max` bytes of keys and
-/// values, and makes it durable. `progress` is told the bytes copied so far. Nested buckets are refused.
+/// values, and makes it durable. `progress` is told the bytes copied so far. Nested buckets are refused. After an
+/// error a part of the copy may be left behind.
 pub fn compact(
     from: &ReadTx,
     to: &Path,
@@ -33,7 +35,8 @@ pub fn compact(
         let Some(bucket) = from.bucket(&name)? else { continue };
         run.bucket(&name, bucket)?;
     }
-    db.sync()
+    db.sync()?;
+    open::sync_dir_of(to).map_err(|source| Error::Io { op: "sync the directory of the copy", source })
 }
 
 struct Run<'a> {

@@ -18,17 +18,17 @@ pub struct Bucket<'a> {
 }
 
 impl<'a> Bucket<'a> {
-    /// The bucket that a leaf value describes; `value` lies in the file's map.
-    pub(crate) fn of_value(source: Source<'a>, value: &'a [u8]) -> Result<Bucket<'a>, Error> {
+    /// The bucket that a value of leaf `owner` describes; `value` lies in the file's map.
+    pub(crate) fn of_value(source: Source<'a>, value: &'a [u8], owner: u64) -> Result<Bucket<'a>, Error> {
         if value.len() < BUCKET_HEADER {
-            return Err(Error::corrupt(0, "a bucket value shorter than a bucket header"));
+            return Err(Error::corrupt(owner, "a bucket value shorter than a bucket header"));
         }
         let (page, sequence) = (u64_at(value, 0), u64_at(value, 8));
         let root = if page == 0 {
             // Places inside an inline page count from the beginning of the map.
             let start = value.as_ptr() as usize;
             let at = start.wrapping_sub(source.pages.data.as_ptr() as usize) + BUCKET_HEADER;
-            source.pages.inline_page(0, at, &value[BUCKET_HEADER..])?
+            source.pages.inline_page(owner, at, &value[BUCKET_HEADER..])?
         } else {
             source.pages.tree_page(page)?
         };
@@ -38,15 +38,15 @@ impl<'a> Bucket<'a> {
     /// The value of `key`; `None` if it is absent or holds a nested bucket.
     pub fn get(&self, key: &[u8]) -> Result<Option<&'a [u8]>, Error> {
         let found = self.root.find(self.source, key)?;
-        Ok(found.filter(|(flags, _)| flags & ELEMENT_BUCKET == 0).map(|(_, value)| value))
+        Ok(found.filter(|found| !found.is_bucket).map(|found| found.value))
     }
 
     /// A bucket nested in this one, for reading.
     pub fn bucket(&self, name: &[u8]) -> Result<Option<Bucket<'a>>, Error> {
         match self.root.find(self.source, name)? {
             None => Ok(None),
-            Some((flags, _)) if flags & ELEMENT_BUCKET == 0 => Err(Error::NotBucket { key: name.to_vec() }),
-            Some((_, value)) => Bucket::of_value(self.source, value).map(Some),
+            Some(found) if !found.is_bucket => Err(Error::NotBucket { key: name.to_vec() }),
+            Some(found) => Bucket::of_value(self.source, found.value, found.page).map(Some),
         }
     }
 
@@ -155,7 +155,7 @@ impl<'a> Cursor<'a> {
 
     fn push(&mut self, level: Level<'a>, i: usize) -> Result<(), Error> {
         if self.stack.len() == DEPTH_MAX {
-            return Err(Error::corrupt(0, "the tree is too deep: its pages form a ring"));
+            return Err(Error::corrupt(level.id(), "the tree is too deep: its pages form a ring"));
         }
         self.stack.push((level, i));
         Ok(())

@@ -2,7 +2,7 @@
 
 use std::{
     collections::BTreeMap,
-    fs::{File, OpenOptions},
+    fs::OpenOptions,
     io,
     os::unix::fs::OpenOptionsExt,
     path::{Path, PathBuf},
@@ -119,10 +119,8 @@ impl Db {
             .map_err(fail("open"))?;
         open::lock(&file, path, &options)?;
         let db = Db::open_disk(Arc::new(file), path, options)?;
-        if is_new && let Some(dir) = path.parent().filter(|_| !db.inner.options.no_sync) {
-            // The new name must survive a power cut too.
-            let dir = if dir.as_os_str().is_empty() { Path::new(".") } else { dir };
-            File::open(dir).and_then(|dir| dir.sync_all()).map_err(fail("sync the directory of"))?;
+        if is_new && !db.inner.options.no_sync {
+            open::sync_dir_of(path).map_err(fail("sync the directory of"))?;
         }
         Ok(db)
     }

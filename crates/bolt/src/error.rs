@@ -40,6 +40,8 @@ pub enum Error {
     KeyTooLong { len: usize },
     #[error("a value of {len} bytes is longer than {max}, the most a bbolt file holds", max = crate::VALUE_BYTES_MAX)]
     ValueTooLong { len: usize },
+    #[error("all transaction ids are used up; copy the contents into a new file")]
+    NoMoreIds,
     #[error("the file was opened read-only")]
     ReadOnly,
     #[error("an earlier commit failed ({why}); the file must be reopened before it is written again")]

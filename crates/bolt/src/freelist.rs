@@ -12,13 +12,19 @@ pub(crate) struct Span {
     pub pages: u64,
 }
 
+/// Run lengths whose searches remember where they stopped.
+const LENGTHS: usize = 64;
+
 #[derive(Default)]
 pub(crate) struct FreeList {
     /// One bit per page below the high water mark, set if the page is free.
     bits: Vec<u64>,
     free: u64,
-    /// No word before this one has a free page.
-    low: usize,
+    /// For each run length: no run that long starts before this word. Saves walking over the same small gaps for
+    /// every large value. Lengths from the last one on share its entry.
+    starts: Vec<usize>,
+    /// Lowest word with pages that came back since the last search.
+    came_back: Option<usize>,
     /// No run of this length exists; learned from a failed search, forgotten when pages come back.
     no_run: u64,
     /// Freed since the last release, not yet looked at.
@@ -42,7 +48,7 @@ struct Held {
 impl FreeList {
     /// Every page from 2 to `hwm` whose bit in `used` is not set.
     pub fn from_used(used: &[u64], hwm: u64) -> FreeList {
-        let mut list = FreeList { no_run: u64::MAX, ..FreeList::default() };
+        let mut list = FreeList { no_run: u64::MAX, starts: vec![0; LENGTHS], ..FreeList::default() };
         list.bits = used.iter().map(|word| !word).collect();
         list.bits.resize(hwm.div_ceil(64) as usize, 0);
         if let Some(first) = list.bits.first_mut() {
@@ -68,29 +74,32 @@ impl FreeList {
         if pages > self.free || pages >= self.no_run {
             return None;
         }
-        let found = if pages == 1 { self.find_one() } else { self.find_run(pages) };
+        if let Some(word) = self.came_back.take() {
+            // A run that now reaches the returned pages may start a little before them.
+            self.starts.iter_mut().for_each(|start| *start = (*start).min(word.saturating_sub(2)));
+        }
+        let slot = (pages as usize).min(LENGTHS - 1);
+        let found = if pages == 1 { self.find_one(self.starts[slot]) } else { self.find_run(pages, self.starts[slot]) };
         match found {
-            Some(page) => self.mark(Span { page, pages }, false),
+            Some(page) => {
+                if pages as usize == slot {
+                    self.starts[slot] = (page / 64) as usize;
+                }
+                self.mark(Span { page, pages }, false);
+            }
             None => self.no_run = pages,
         }
         found
     }
 
-    fn find_one(&mut self) -> Option<u64> {
-        while self.low < self.bits.len() {
-            let word = self.bits[self.low];
-            if word != 0 {
-                return Some(self.low as u64 * 64 + word.trailing_zeros() as u64);
-            }
-            self.low += 1;
-        }
-        None
+    fn find_one(&self, from: usize) -> Option<u64> {
+        let (i, word) = self.bits.iter().enumerate().skip(from).find(|(_, word)| **word != 0)?;
+        Some(i as u64 * 64 + word.trailing_zeros() as u64)
     }
 
-    fn find_run(&mut self, pages: u64) -> Option<u64> {
-        self.find_one()?;
+    fn find_run(&self, pages: u64, from: usize) -> Option<u64> {
         let (mut start, mut len) = (0, 0);
-        for (i, &word) in self.bits.iter().enumerate().skip(self.low) {
+        for (i, &word) in self.bits.iter().enumerate().skip(from) {
             let base = i as u64 * 64;
             let mut bit = 0;
             while bit < 64 {
@@ -135,7 +144,8 @@ impl FreeList {
         }
         if free {
             self.free += span.pages;
-            self.low = self.low.min((span.page / 64) as usize);
+            let word = (span.page / 64) as usize;
+            self.came_back = Some(self.came_back.map_or(word, |low| low.min(word)));
             self.no_run = u64::MAX;
         } else {
             self.free -= span.pages;
@@ -216,6 +226,40 @@ mod tests {
         assert_eq!(list.allocate(1), None);
         list.give_back(Span { page: 62, pages: 4 });
         assert_eq!(list.allocate(3), Some(62));
+    }
+
+    /// First fit by looking at every page, to compare with.
+    fn first_fit(free: &[bool], pages: usize) -> Option<u64> {
+        (0..free.len().saturating_sub(pages - 1))
+            .find(|at| free[*at..at + pages].iter().all(|f| *f))
+            .map(|at| at as u64)
+    }
+
+    #[test]
+    fn the_lowest_fit_is_found_whatever_happened_before() {
+        let (hwm, mut seed) = (3000u64, 12345u64);
+        let mut random = |n: u64| {
+            seed = seed.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            (seed >> 33) % n
+        };
+        let mut free: Vec<bool> = (0..hwm).map(|page| page > 1 && random(3) > 0).collect();
+        let mut list = list(&(0..hwm).filter(|page| free[*page as usize]).collect::<Vec<_>>(), hwm);
+        let mut taken = Vec::new();
+        for step in 0..4000 {
+            let pages = [1, 1, 2, 3, 5, 17, 63, 64, 90][random(9) as usize];
+            let expected = first_fit(&free, pages as usize);
+            assert_eq!(list.allocate(pages), expected, "step {step}: {pages} pages");
+            if let Some(page) = expected {
+                free[page as usize..(page + pages) as usize].fill(false);
+                taken.push(Span { page, pages });
+            }
+            while random(2) == 0 && !taken.is_empty() {
+                let span = taken.swap_remove(random(taken.len() as u64) as usize);
+                list.give_back(span);
+                free[span.page as usize..(span.page + span.pages) as usize].fill(true);
+            }
+            assert_eq!(list.free_pages(), free.iter().filter(|f| **f).count() as u64);
+        }
     }
 
     #[test]

@@ -158,7 +158,12 @@ impl Node {
             };
             Items::Branch((0..page.count).map(item).collect::<Result<_, _>>()?)
         };
-        Ok(Node { items, shrunk: false })
+        let node = Node { items, shrunk: false };
+        if node.size() > page.data.len() {
+            // Elements that share bytes would blow up when they are written apart.
+            return Err(Error::corrupt(page.id, "elements overlap"));
+        }
+        Ok(node)
     }
 
     pub fn len(&self) -> usize {
@@ -199,6 +204,13 @@ fn search<'a, T>(items: &[T], key_of: impl Fn(&T) -> &'a [u8], key: &[u8]) -> Re
 /// The child that a search in a branch leads to: keys before the first one belong to the first child.
 pub(crate) fn child_index(found: Result<usize, usize>) -> usize {
     found.unwrap_or_else(|i| i.saturating_sub(1))
+}
+
+/// What a search in a whole tree came upon.
+pub(crate) struct Found<'a> {
+    pub is_bucket: bool,
+    pub value: &'a [u8],
+    pub page: u64,
 }
 
 /// One level of a tree: a page of the file or a changed node.
@@ -257,18 +269,26 @@ impl<'a> Level<'a> {
         }
     }
 
+    /// Page number for messages; 0 if the level has none, being inline or changed.
+    pub fn id(&self) -> u64 {
+        match self {
+            Level::Page(page) => page.id,
+            Level::Node(_) => 0,
+        }
+    }
+
     /// The item with exactly this key in the tree below.
-    pub fn find(self, source: Source<'a>, key: &[u8]) -> Result<Option<(u32, &'a [u8])>, Error> {
+    pub fn find(self, source: Source<'a>, key: &[u8]) -> Result<Option<Found<'a>>, Error> {
         let mut level = self;
         for _ in 0..DEPTH_MAX {
             let found = level.search(source, key)?;
             if level.is_leaf() {
                 let Ok(i) = found else { return Ok(None) };
                 let (flags, _, value) = level.leaf(source, i)?;
-                return Ok(Some((flags, value)));
+                return Ok(Some(Found { is_bucket: flags & ELEMENT_BUCKET != 0, value, page: level.id() }));
             }
             level = level.child(source, child_index(found))?;
         }
-        Err(Error::corrupt(0, "the tree is too deep: its pages form a ring"))
+        Err(Error::corrupt(level.id(), "the tree is too deep: its pages form a ring"))
     }
 }

@@ -15,7 +15,7 @@ use crate::{
     meta::{Invalid, Meta, NO_FREELIST},
     page::{self, FLAG_FREELIST, FLAG_LEAF, Pages},
     scan,
-    spill::Out,
+    spill::{Image, Out},
 };
 
 pub(crate) fn lock(file: &File, path: &Path, options: &Options) -> Result<(), OpenError> {
@@ -33,6 +33,12 @@ pub(crate) fn lock(file: &File, path: &Path, options: &Options) -> Result<(), Op
             left => std::thread::sleep(left.unwrap_or(POLL).min(POLL)),
         }
     }
+}
+
+/// Makes the name of a new file survive a power cut.
+pub(crate) fn sync_dir_of(path: &Path) -> io::Result<()> {
+    let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    File::open(dir)?.sync_all()
 }
 
 /// A map with the wished reservation or, where address space is limited, one with room to double.
@@ -121,7 +127,7 @@ pub(crate) fn first_writer(map: &Map, meta: &Meta, file_len: u64, path: &Path) -
     let stored_freelist = stored_freelist(pages, meta, &mut used);
     map.release(len);
     let free = FreeList::from_used(&used, meta.hwm);
-    let out = Out { free, hwm: meta.hwm, ..Out::default() };
+    let out = Out { free, hwm: meta.hwm, allocated: Vec::new(), image: Image::default() };
     Ok(Writer { out, file_len, stored_freelist, poisoned: None })
 }
 

@@ -22,7 +22,6 @@ pub(crate) struct Spill<'a> {
 }
 
 /// Where new pages come from and what was drawn on them.
-#[derive(Default)]
 pub(crate) struct Out {
     pub free: FreeList,
     /// Grows as pages are taken from beyond the end.

@@ -157,7 +157,9 @@ impl Tree {
             _ => items.binary_search_by(|item| source.bytes(item.key).cmp(key)),
         };
         match found {
-            Ok(i) if items[i].flags & ELEMENT_BUCKET != flags & ELEMENT_BUCKET => Err(mixed_up(key, &items[i])),
+            Ok(i) if items[i].flags & ELEMENT_BUCKET != flags & ELEMENT_BUCKET => {
+                Err(mixed_up(key, items[i].is_bucket()))
+            }
             Ok(i) => {
                 items[i].value = work.arena.store(value);
                 Ok(())
@@ -173,10 +175,9 @@ impl Tree {
     /// Takes `key` out; `false` if it was not there.
     pub fn delete(&mut self, work: &mut Work, key: &[u8], flags: u32) -> Result<bool, Error> {
         let found = self.level(work.source())?.find(work.source(), key)?;
-        let Some((found, _)) = found else { return Ok(false) };
-        if found & ELEMENT_BUCKET != flags & ELEMENT_BUCKET {
-            let key = key.to_vec();
-            return Err(if found & ELEMENT_BUCKET != 0 { Error::IsBucket { key } } else { Error::NotBucket { key } });
+        let Some(found) = found else { return Ok(false) };
+        if found.is_bucket != (flags & ELEMENT_BUCKET != 0) {
+            return Err(mixed_up(key, found.is_bucket));
         }
         let (items, shrunk) = self.leaf_for(work, key)?;
         let source = work.source();
@@ -207,9 +208,9 @@ impl Tree {
     }
 }
 
-fn mixed_up(key: &[u8], item: &LeafItem) -> Error {
+fn mixed_up(key: &[u8], is_bucket: bool) -> Error {
     let key = key.to_vec();
-    if item.is_bucket() { Error::IsBucket { key } } else { Error::NotBucket { key } }
+    if is_bucket { Error::IsBucket { key } } else { Error::NotBucket { key } }
 }
 
 fn rebalance(work: &mut Work, node: &mut Node) -> Result<(), Error> {

@@ -60,7 +60,7 @@ impl WriteTx {
 
     /// Number this transaction has if it commits.
     pub fn txid(&self) -> u64 {
-        self.meta.txid + 1
+        self.meta.txid.saturating_add(1)
     }
 
     /// Bytes of the file that the state before this transaction spans.
@@ -168,8 +168,9 @@ impl WriteTx {
 
     fn commit_with(&mut self, writer: &mut Writer, stats: &mut CommitStats) -> Result<(), Error> {
         let start = Instant::now();
+        let txid = self.meta.txid.checked_add(1).ok_or(Error::NoMoreIds)?;
         let root = self.spill(writer)?;
-        let (hwm, txid) = (writer.out.hwm, self.meta.txid + 1);
+        let hwm = writer.out.hwm;
         let meta = Meta { root, hwm, txid, freelist: NO_FREELIST, ..self.meta };
         stats.spill = start.elapsed();
         (stats.txid, stats.pages) = (txid, writer.out.image.pages() as u64);

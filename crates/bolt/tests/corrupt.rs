@@ -7,7 +7,7 @@ mod disk;
 use std::{path::Path, sync::Arc};
 
 use bolt::{Db, Error, OpenError, Options};
-use common::{Rng, contents};
+use common::{Rng, contents, seeds};
 use disk::TestDisk;
 
 fn open(image: &[u8], read_only: bool) -> Result<Db, OpenError> {
@@ -77,7 +77,7 @@ fn exercise(image: &[u8], rng: &mut Rng) {
 fn flipped_bytes_never_panic() {
     let image = sample();
     exercise(&image, &mut Rng::new(1));
-    for seed in 0..250 {
+    for seed in seeds(250) {
         println!("SEED {seed}");
         let mut rng = Rng::new(seed);
         let mut bad = image.clone();
@@ -95,7 +95,7 @@ fn flipped_bytes_never_panic() {
 #[test]
 fn swapped_and_repeated_pages_never_panic() {
     let image = sample();
-    for seed in 0..100 {
+    for seed in seeds(100) {
         println!("SEED {seed}");
         let mut rng = Rng::new(seed);
         let mut bad = image.clone();
@@ -107,6 +107,30 @@ fn swapped_and_repeated_pages_never_panic() {
                 // With the right number on it the page passes for the other one: rings and shared pages.
                 bad[to as usize * 4096..to as usize * 4096 + 8].copy_from_slice(&to.to_le_bytes());
             }
+        }
+        exercise(&bad, &mut rng);
+    }
+}
+
+#[test]
+fn meta_pages_with_right_checksums_and_wrong_contents_never_panic() {
+    let image = sample();
+    let pages = image.len() as u64 / 4096;
+    for seed in seeds(150) {
+        println!("SEED {seed}");
+        let mut rng = Rng::new(seed);
+        let mut bad = image.clone();
+        for meta in bad.chunks_mut(4096).take(2) {
+            let meta = &mut meta[16..80];
+            for _ in 0..1 + rng.below(2) {
+                // Root, sequence, free list, high water mark, transaction id.
+                let at = 16 + 8 * rng.below(5) as usize;
+                let value = [0, 1, 2, 3, pages - 1, pages, u64::MAX - 1, u64::MAX, rng.below(pages), rng.next()];
+                meta[at..at + 8].copy_from_slice(&value[rng.below(10) as usize].to_le_bytes());
+            }
+            let fnv = |hash: u64, byte: &u8| (hash ^ *byte as u64).wrapping_mul(0x0000_0100_0000_01b3);
+            let sum = meta[..56].iter().fold(0xcbf2_9ce4_8422_2325, fnv);
+            meta[56..].copy_from_slice(&sum.to_le_bytes());
         }
         exercise(&bad, &mut rng);
     }

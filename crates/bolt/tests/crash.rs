@@ -7,7 +7,7 @@ mod disk;
 use std::{path::Path, sync::Arc};
 
 use bolt::{Db, Error, Options};
-use common::{Model, Rng, assert_sound, contents};
+use common::{Model, Rng, assert_sound, contents, seeds};
 use disk::{Survives, TestDisk, crash};
 
 fn open(disk: Arc<TestDisk>) -> Result<Db, bolt::OpenError> {
@@ -56,7 +56,7 @@ fn every_crash_point_shows_the_state_before_or_after() {
     let mut rng = Rng::new(41);
     let mut model = Model::new();
     let mut image = Vec::new();
-    for round in 0..10 {
+    for round in seeds(10) {
         let disk = Arc::new(TestDisk::new(&image));
         let db = open(disk.clone()).expect("open");
         let opened = disk.ops().len();

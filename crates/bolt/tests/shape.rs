@@ -295,6 +295,20 @@ fn commits_alternate_meta_pages_by_their_number_and_store_no_free_list() {
 }
 
 #[test]
+fn a_stored_free_list_stays_until_the_first_commit_is_done() {
+    let dir = tempfile::tempdir().expect("dir");
+    let path = dir.path().join("db");
+    let db = open(&path);
+    // bbolt stores an empty list in page 2 of a new file; the first state would be lost to Go without it.
+    let is_list = || fs::read(&path).expect("read")[2 * 4096 + 8] == 0x10;
+    assert!(is_list());
+    fill(&db, b"b", 0..500, &[1; 100]);
+    assert!(is_list());
+    fill(&db, b"b", 0..500, &[2; 100]);
+    assert!(!is_list(), "the page is free after that");
+}
+
+#[test]
 fn page_sizes() {
     let dir = tempfile::tempdir().expect("dir");
     for page_size in [4096, 8192, 16384, 32768, 65536] {
@@ -328,6 +342,19 @@ fn transactions_may_move_between_threads() {
     send::<bolt::Copy>();
     send::<bolt::Bucket<'static>>();
     send::<bolt::Cursor<'static>>();
+}
+
+#[test]
+fn memory_can_be_locked_and_let_go() {
+    let dir = tempfile::tempdir().expect("dir");
+    let path = dir.path().join("db");
+    let db = Db::open(&path, Options { mlock: true, ..options() }).expect("open");
+    fill(&db, b"b", 0..1500, &[3; 100]);
+    drop(db);
+    let db = open(&path);
+    let before = contents(&db.begin_read());
+    db.release_memory();
+    assert!(contents(&db.begin_read()) == before);
 }
 
 #[test]

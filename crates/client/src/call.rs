@@ -51,6 +51,7 @@ impl Caller {
         Limits { send: self.options.send_bytes_max, recv: self.options.recv_bytes_max }
     }
 
+    /// A request with the metadata that every one carries; a token of a user will be one more.
     pub fn request<T>(&self, message: T) -> Request<T> {
         let mut request = Request::new(message);
         let metadata = request.metadata_mut();

@@ -1,8 +1,13 @@
 //! Endpoints as users write them, turned into addresses that can be dialled.
 
+use std::time::Duration;
+
 use tonic::transport::{Channel, Endpoint};
 
 use crate::{ConnectOptions, Error, Result};
+
+/// The least that gRPC clients allow themselves; etcd takes less than 5 s for an attack and hangs up.
+const PING_INTERVAL_MIN: Duration = Duration::from_secs(10);
 
 /// A channel to `endpoint` that dials when first used and again whenever the connection is gone.
 pub(crate) fn channel(endpoint: &str, options: &ConnectOptions) -> Result<Channel> {
@@ -15,6 +20,7 @@ pub(crate) fn channel(endpoint: &str, options: &ConnectOptions) -> Result<Channe
         .initial_stream_window_size(1 << 20)
         .initial_connection_window_size(1 << 22);
     if let Some(time) = options.keep_alive_time {
+        let time = time.max(PING_INTERVAL_MIN);
         builder = builder.http2_keep_alive_interval(time).keep_alive_timeout(options.keep_alive_timeout);
     }
     Ok(builder.connect_lazy())

@@ -22,7 +22,10 @@ pub enum Error {
     Etcd { code: Code, message: String },
     /// The time given for the call is over; `last` is what the latest attempt met, if any failed before.
     #[error("context deadline exceeded")]
-    Timeout { last: Option<Box<Error>> },
+    Timeout {
+        #[source]
+        last: Option<Box<Error>>,
+    },
     /// The connection failed. `sent` is false only if the request certainly never left this machine.
     #[error("connection to {endpoint} failed: {message}")]
     Transport { endpoint: String, message: String, sent: bool },

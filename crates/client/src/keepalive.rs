@@ -88,7 +88,8 @@ enum End {
     Closed,
     /// Nothing to renew.
     Idle,
-    Lost,
+    /// The stream broke; `renewed` tells whether it had been of use.
+    Lost { renewed: bool },
 }
 
 impl Task {
@@ -101,8 +102,8 @@ impl Task {
             }
             match self.serve().await {
                 End::Closed => return,
-                End::Idle => backoff = Backoff::new(self.caller.pool.len()),
-                End::Lost => backoff.wait().await,
+                End::Idle | End::Lost { renewed: true } => backoff = Backoff::new(self.caller.pool.len()),
+                End::Lost { renewed: false } => backoff.wait().await,
             }
             self.expire();
         }
@@ -113,6 +114,7 @@ impl Task {
         let member = self.caller.pool.pick();
         let (requests, receiver) = mpsc::unbounded_channel();
         let mut responses = self.open(member.channel.clone(), receiver);
+        let mut renewed = false;
         loop {
             let Some(due) = self.leases.values().map(|lease| lease.next.min(lease.deadline)).min() else {
                 return End::Idle;
@@ -125,13 +127,14 @@ impl Task {
                 response = responses.next() => match response {
                     Some(Ok(response)) => {
                         member.succeeded();
+                        renewed = true;
                         self.renewed(response);
                     }
                     Some(Err(status)) => {
                         let _ = crate::call::note::<()>(&member, Err(status));
-                        return End::Lost;
+                        return End::Lost { renewed };
                     }
-                    None => return End::Lost,
+                    None => return End::Lost { renewed },
                 },
                 _ = tokio::time::sleep_until(due) => {
                     self.expire();

@@ -15,8 +15,8 @@ pub struct ConnectOptions {
     pub dial_timeout: Duration,
     /// How long a call may take with all its retries; `None` waits for ever.
     pub request_timeout: Option<Duration>,
-    /// A ping goes out after this long without traffic on a busy connection. etcd drops clients that ping more
-    /// often than every 5 s without a call under way.
+    /// A ping goes out after this long without traffic while calls are under way; at least 10 s, because servers
+    /// hang up on clients that ping more often than every 5 s.
     pub keep_alive_time: Option<Duration>,
     pub keep_alive_timeout: Duration,
     pub send_bytes_max: usize,

@@ -134,6 +134,32 @@ async fn watches_resume_without_loss_or_repetition() {
     }
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_watch_from_now_on_misses_nothing_that_happens_while_it_is_cut_off() {
+    let Some(server) = start() else { return };
+    let proxy = Proxy::start(&server.client);
+    let (watching, writing) =
+        (connect(&[proxy.address.to_string()]).await, connect(std::slice::from_ref(&server.client)).await);
+    writing.put(Put::new("k", "earlier")).await.unwrap();
+    let mut watch = watching.watch(Watch::key("k"));
+    // Watches of one stream are created in order: when a later one speaks, the first is there.
+    let mut later = watching.watch(Watch::key("k").start_revision(2));
+    assert_eq!(later.next().await.unwrap().unwrap().events.len(), 1);
+    for round in 0..5 {
+        proxy.cut();
+        writing.put(Put::new("k", round.to_string())).await.unwrap();
+        let events = loop {
+            let response = tokio::time::timeout(Duration::from_secs(10), watch.next()).await.expect("event in time");
+            let events = response.unwrap().unwrap().events;
+            if !events.is_empty() {
+                break events;
+            }
+        };
+        let values: Vec<_> = events.iter().map(|event| event.kv.as_ref().unwrap().value.clone()).collect();
+        assert_eq!(values, [round.to_string()]);
+    }
+}
+
 #[tokio::test]
 async fn a_watch_from_a_compacted_revision_is_canceled_with_the_oldest_left() {
     let Some(server) = start() else { return };
@@ -224,4 +250,49 @@ async fn a_dead_endpoint_is_passed_over_and_a_server_that_comes_up_is_waited_for
     tokio::task::block_in_place(|| server.run());
     put.await.unwrap().unwrap();
     assert_eq!(both.get("a").await.unwrap().kvs[0].version, 11);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_cluster_goes_on_when_its_leader_dies() {
+    let Some(program) = peer("3.7.3", "etcd") else { return };
+    let mut servers = Server::cluster(&program, 3);
+    let client = connect(std::slice::from_ref(&servers[0].client)).await;
+    client.sync_endpoints().await.unwrap();
+    assert_eq!(client.endpoints().len(), 3);
+    let mut watch = client.require_leader().watch(Watch::prefix("k"));
+    let lease = client.lease_grant(30, 0).await.unwrap().id;
+    let mut renewals = client.lease_keep_alive(lease);
+    renewals.next().await.unwrap().unwrap();
+    client.put(Put::new("k", "before").lease(lease)).await.unwrap();
+    assert_eq!(watch.next().await.unwrap().unwrap().events.len(), 1);
+
+    for server in &mut servers {
+        let status = client.only(&server.client).unwrap().status().await.unwrap();
+        if status.leader == status.header.unwrap().member_id {
+            server.kill();
+            break;
+        }
+    }
+    // Reads are repeated for as long as it takes; a write may be lost with the leader, and then is tried by us.
+    assert_eq!(client.get("k").await.unwrap().kvs[0].value, "before");
+    while client.put(Put::new("k", "after").lease(lease)).await.is_err() {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    for _ in 0..20 {
+        client.get("k").await.unwrap();
+    }
+    client.lease_keep_alive_once(lease).await.unwrap();
+
+    // A watch that needs a leader may have been told that there was none, but is never just silent.
+    loop {
+        match tokio::time::timeout(Duration::from_secs(20), watch.next()).await.expect("news in time") {
+            Some(Ok(response)) if response.events.iter().any(|e| e.kv.as_ref().unwrap().value == "after") => break,
+            Some(Ok(_)) => {}
+            Some(Err(canceled)) => {
+                assert_eq!(canceled.error.kind(), Some(Kind::NoLeader));
+                break;
+            }
+            None => panic!("the watch ended without a word"),
+        }
+    }
 }

@@ -76,6 +76,9 @@ pub fn run(args: &[OsString]) -> Result<(), Failure> {
     let Some(matches) = parse(&mut root, args)? else { return Ok(()) };
     let Cli { globals, command } = Cli::from_arg_matches(&matches).map_err(Failure::error)?;
     let set = |name: &str| deepest(&matches).value_source(name) == Some(ValueSource::CommandLine);
+    if globals.debug {
+        show_settings(&root, deepest(&matches));
+    }
     let context = Context::new(globals, program, set("command_timeout"));
     match command {
         None => show(&root.render_help().to_string()),
@@ -132,7 +135,7 @@ fn root(program: &str) -> Command {
     // Listed by `options` instead of in the help of every command.
     let root = tune(Cli::command()).mut_args(|arg| if arg.is_global_set() { arg.hide(true) } else { arg });
     let help = groups_help(&root, program);
-    root.bin_name(program).help_template("{about}\n\n{after-help}").after_help(help)
+    root.bin_name(program).help_template("{about}{after-help}").after_help(help)
 }
 
 /// Makes flags behave as in Go: `--flag=false`, values that begin with a dash.
@@ -159,7 +162,8 @@ fn groups_help(root: &Command, program: &str) -> String {
         text.push_str(&format!("\n{group}:\n"));
         for name in names {
             let about = root.find_subcommand(name).and_then(|command| command.get_about());
-            let about = about.map(ToString::to_string).unwrap_or_default();
+            // Clap adds `help` itself, later.
+            let about = about.map_or("Tells more about a command".to_owned(), ToString::to_string);
             text.push_str(&format!("  {name:<12} {about}\n"));
         }
     }
@@ -177,7 +181,20 @@ fn options_help() -> String {
         command = command.mut_subcommand(name, |command| command.hide(true));
     }
     let command = command.help_template("The following options can be passed to any command:\n\n{options}\n");
-    command.next_line_help(false).clone().render_help().to_string()
+    command.term_width(0).clone().render_help().to_string()
+}
+
+/// Every setting as the variable that would make it, wherever it came from.
+fn show_settings(root: &Command, matches: &ArgMatches) {
+    let mut lines = Vec::new();
+    for arg in root.get_arguments().filter(|arg| arg.is_global_set()) {
+        let values = matches.get_raw(arg.get_id().as_str()).into_iter().flatten();
+        let secret = matches!(arg.get_long(), Some("password" | "user" | "auth-jwt-token"));
+        let values: Vec<_> = values.map(|value| if secret { "…".into() } else { value.to_string_lossy() }).collect();
+        lines.extend(env_name(arg).map(|name| format!("{name}={}", values.join(","))));
+    }
+    lines.sort();
+    lines.iter().for_each(|line| eprintln!("{line}"));
 }
 
 /// The matches of the innermost command; global flags are known there wherever they stood.
@@ -204,8 +221,7 @@ fn parse(root: &mut Command, args: &[OsString]) -> Result<Option<ArgMatches>, Fa
 }
 
 fn env_flag(arg: &Arg, matches: &ArgMatches) -> Result<Option<OsString>, Failure> {
-    let Some(long) = arg.get_long() else { return Ok(None) };
-    let name = format!("ETCDCTL_{}", long.to_uppercase().replace('-', "_"));
+    let (Some(long), Some(name)) = (arg.get_long(), env_name(arg)) else { return Ok(None) };
     let Some(value) = std::env::var_os(&name).filter(|value| !value.is_empty()) else { return Ok(None) };
     if matches.value_source(arg.get_id().as_str()) == Some(ValueSource::CommandLine) {
         let text = "conflicting environment variable is shadowed by corresponding command-line flag \
@@ -215,6 +231,10 @@ fn env_flag(arg: &Arg, matches: &ArgMatches) -> Result<Option<OsString>, Failure
     let mut flag = OsString::from(format!("--{long}="));
     flag.push(value);
     Ok(Some(flag))
+}
+
+fn env_name(arg: &Arg) -> Option<String> {
+    arg.get_long().map(|long| format!("ETCDCTL_{}", long.to_uppercase().replace('-', "_")))
 }
 
 fn parse_once(root: &mut Command, args: &[OsString]) -> Result<Option<ArgMatches>, Failure> {
@@ -266,7 +286,7 @@ pub fn usage_text(error: &clap::Error, program: &str) -> String {
             None => format!("unknown shorthand flag: '{}' in {flag}", flag.chars().nth(1).unwrap_or('-')),
         },
         ErrorKind::InvalidSubcommand => {
-            format!("unknown command {:?} for {program:?}", value(ContextKind::InvalidSubcommand))
+            format!("unknown command {:?} for {:?}", value(ContextKind::InvalidSubcommand), path(error, program))
         }
         ErrorKind::InvalidValue if bad.is_empty() => format!("flag needs an argument: {flag}"),
         ErrorKind::ValueValidation => {
@@ -281,6 +301,14 @@ pub fn usage_text(error: &clap::Error, program: &str) -> String {
             first.strip_prefix("error: ").unwrap_or(first).to_owned()
         }
     }
+}
+
+/// The commands so far, which clap tells only through its usage line.
+fn path(error: &clap::Error, program: &str) -> String {
+    let usage = error.get(ContextKind::Usage).map(ToString::to_string).unwrap_or_default();
+    let words = usage.split_whitespace().skip(1).take_while(|word| !word.starts_with(['<', '[']));
+    let words: Vec<&str> = words.collect();
+    if words.is_empty() { program.to_owned() } else { words.join(" ") }
 }
 
 fn suggest(error: &clap::Error) {

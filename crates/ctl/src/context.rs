@@ -39,7 +39,7 @@ pub struct Globals {
     /// Largest answer to take (0 means 2 GiB)
     #[arg(long, global = true, default_value = "0", value_parser = parse::int, value_name = "BYTES")]
     max_recv_bytes: i64,
-    /// Print settings and causes of failures
+    /// Print all settings to standard error
     #[arg(long, global = true)]
     pub debug: bool,
     /// Connect without TLS

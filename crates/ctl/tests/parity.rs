@@ -89,6 +89,8 @@ impl Side {
             let rest = text.split(&format!("\"{name}\":")).nth(1).unwrap_or_else(|| panic!("no {name} in {text}"));
             rest.split(|c: char| !c.is_ascii_digit()).next().unwrap().parse().unwrap()
         };
+        let version = text.split("\"version\":\"").nth(1).and_then(|rest| rest.split('"').next());
+        self.normal.version(version.unwrap_or_else(|| panic!("no version in {text}")));
         self.normal.id("CLUSTER", number("cluster_id"));
         self.normal.id("MEMBER", number("member_id"));
         self.normal.word("CLIENT", &self.server.client);

@@ -108,7 +108,7 @@ impl CompactionJob {
 
     fn begin_file(&self, mut keep: Vec<Revision>) -> Phase {
         keep.sort_unstable();
-        let hasher = Box::new(Hasher::new(self.previous, self.revision, keep.clone()));
+        let hasher = Box::new(Hasher::new(self.previous, self.revision, &keep));
         Phase::File { from: RevisionKey::default(), keep, next_kept: 0, hasher }
     }
 

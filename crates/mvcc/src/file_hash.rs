@@ -41,7 +41,7 @@ pub fn hash_file(file: &impl Read, rev: i64, progress: &mut dyn FnMut(u64)) -> R
         return Err(Error::FutureRevision { requested: rev, current }.into());
     }
     let rev = if rev == 0 { current } else { rev };
-    let mut hasher = Hasher::new(compact_revision, rev, newest.kept_at(rev));
+    let mut hasher = Hasher::new(compact_revision, rev, &newest.kept_at(rev));
     file.scan(Bucket::Key, b"", b"", &mut |key, value| {
         seen += (key.len() + value.len()) as u64;
         progress(seen);

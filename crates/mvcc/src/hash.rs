@@ -53,9 +53,9 @@ pub(crate) struct Hasher {
 
 impl Hasher {
     /// `keep` are the revisions that compaction at `hash_revision` keeps, in ascending order.
-    pub fn new(compact_revision: i64, hash_revision: i64, mut keep: Vec<Revision>) -> Self {
+    pub fn new(compact_revision: i64, hash_revision: i64, keep: &[Revision]) -> Self {
         let skips = !keep.is_empty();
-        keep.truncate(keep.partition_point(|r| r.main <= compact_revision));
+        let keep = keep[..keep.partition_point(|r| r.main <= compact_revision)].to_vec();
         let crc = crc32c::crc32c(Bucket::Key.name().as_bytes());
         Hasher { crc, compact_revision, hash_revision, keep, next_kept: 0, skips }
     }
@@ -117,7 +117,7 @@ impl Shared {
             return Err(Error::FutureRevision { requested: rev, current });
         }
         let rev = if rev == 0 { current } else { rev };
-        let mut hasher = Hasher::new(compact_revision, rev, self.kept_at(rev));
+        let mut hasher = Hasher::new(compact_revision, rev, &self.kept_at(rev));
         let tail_key = RevisionKey::new(values.tail.revision, 0).encode();
         let to = if values.tail.changes.is_empty() { &b""[..] } else { &tail_key };
         values.view.scan(Bucket::Key, b"", to, &mut |key, value| {

@@ -1,20 +1,39 @@
 //! All keys in order, each with its revisions.
 //!
-//! Keys stand in leaves of up to 64, whose key bytes share one buffer: a small key costs its bytes, 40 more, and its
-//! share of the room a leaf keeps to grow. A tree of leaves finds the leaf.
+//! Keys stand in leaves of up to 64, whose key bytes share one buffer: a small key costs its bytes, 48 more, and its
+//! share of the room a leaf keeps to grow. Two levels of lists above find the leaf; they are short enough to be
+//! shifted, and searched by halving.
 
-use std::{collections::BTreeMap, ops::Bound, ops::ControlFlow};
+use std::ops::ControlFlow;
 
 use crate::{
     KeyRange, Revision,
+    hints::Hints,
     key_index::{Found, KeyIndex},
+    leaf::{LEAF_MAX, Leaf},
 };
 
 #[derive(Debug)]
 pub(crate) struct Index {
-    /// By the smallest key a leaf may hold. The first is always there, under the empty key.
-    leaves: BTreeMap<Box<[u8]>, Leaf>,
+    /// Never empty, and neither is a branch. The first leaf is always there, for keys from the empty one on.
+    branches: Vec<Branch>,
     stats: IndexStats,
+}
+
+/// Leaves in order.
+#[derive(Debug, Default)]
+struct Branch {
+    /// The smallest key that each leaf may hold.
+    bounds: Vec<Box<[u8]>>,
+    hints: Hints,
+    leaves: Vec<Leaf>,
+}
+
+/// Where a leaf is.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    branch: usize,
+    leaf: usize,
 }
 
 /// How much an index holds.
@@ -36,7 +55,9 @@ pub(crate) struct Before {
 
 impl Default for Index {
     fn default() -> Self {
-        Index { leaves: BTreeMap::from([(Box::default(), Leaf::default())]), stats: IndexStats::default() }
+        let mut first = Branch { bounds: vec![Box::default()], leaves: vec![Leaf::default()], ..Branch::default() };
+        first.rebuild_hints();
+        Index { branches: vec![first], stats: IndexStats::default() }
     }
 }
 
@@ -50,7 +71,8 @@ impl Index {
     }
 
     pub fn key_index(&self, key: &[u8]) -> Option<&KeyIndex> {
-        let leaf = self.leaf(key)?;
+        let at = self.place(key);
+        let leaf = &self.branches[at.branch].leaves[at.leaf];
         leaf.find(key).ok().map(|i| &leaf.entries[i].revisions)
     }
 
@@ -118,15 +140,21 @@ impl Index {
             }
             return;
         }
-        let Some((first, _)) = self.leaves.range::<[u8], _>((Bound::Unbounded, Bound::Included(start))).next_back()
-        else {
-            return;
-        };
-        for (_, leaf) in self.leaves.range::<[u8], _>((Bound::Included(&**first), Bound::Unbounded)) {
-            let from = leaf.entries.partition_point(|e| leaf.key(e) < start);
-            for entry in &leaf.entries[from..] {
-                let key = leaf.key(entry);
-                if !end.is_after(key) || f(key, &entry.revisions).is_break() {
+        let first = self.place(start);
+        let mut skip = first.leaf;
+        for branch in &self.branches[first.branch..] {
+            for leaf in &branch.leaves[std::mem::take(&mut skip)..] {
+                let Some(last) = leaf.entries.last() else { continue };
+                // Keys are compared where the range begins and ends; all leaves between are inside.
+                let from = if leaf.key(&leaf.entries[0]) >= start { 0 } else { leaf.position(start) };
+                let whole = end.is_after(leaf.key(last));
+                let to = if whole { leaf.entries.len() } else { leaf.end_position(&end) };
+                for entry in leaf.entries.get(from..to).unwrap_or_default() {
+                    if f(leaf.key(entry), &entry.revisions).is_break() {
+                        return;
+                    }
+                }
+                if !whole {
                     return;
                 }
             }
@@ -135,35 +163,57 @@ impl Index {
 
     /// Compacts at least `keys_min` keys from `from` on, so that the lock is held for a bounded time. Gives where to go
     /// on, or `None` at the end.
-    pub fn compact(&mut self, from: &[u8], keys_min: usize, at: i64, keep: &mut Vec<Revision>) -> Option<Box<[u8]>> {
+    pub fn compact(
+        &mut self,
+        from: &[u8],
+        keys_min: usize,
+        at_revision: i64,
+        keep: &mut Vec<Revision>,
+    ) -> Option<Box<[u8]>> {
         let mut visited = 0;
-        let mut emptied = Vec::new();
-        let mut next = None;
-        for (bound, leaf) in self.leaves.range_mut::<[u8], _>((Bound::Included(from), Bound::Unbounded)) {
-            if visited >= keys_min {
-                next = Some(bound.clone());
-                break;
+        let mut at = self.place(from);
+        while let Some(branch) = self.branches.get_mut(at.branch) {
+            while let Some(leaf) = branch.leaves.get_mut(at.leaf) {
+                if visited >= keys_min {
+                    return Some(branch.bounds[at.leaf].clone());
+                }
+                visited += leaf.entries.len();
+                leaf.compact(at_revision, keep, &mut self.stats);
+                if leaf.entries.is_empty() && !branch.bounds[at.leaf].is_empty() {
+                    branch.leaves.remove(at.leaf);
+                    branch.bounds.remove(at.leaf);
+                    branch.rebuild_hints();
+                } else {
+                    at.leaf += 1;
+                }
             }
-            visited += leaf.entries.len();
-            leaf.compact(at, keep, &mut self.stats);
-            if leaf.entries.is_empty() && !bound.is_empty() {
-                emptied.push(bound.clone());
+            if branch.leaves.is_empty() {
+                self.branches.remove(at.branch);
+            } else {
+                at.branch += 1;
             }
+            at.leaf = 0;
         }
-        for bound in emptied {
-            self.leaves.remove(&bound);
-        }
-        next
+        None
     }
 
-    fn leaf(&self, key: &[u8]) -> Option<&Leaf> {
-        self.leaves.range::<[u8], _>((Bound::Unbounded, Bound::Included(key))).next_back().map(|(_, leaf)| leaf)
+    /// The leaf that has a key, or would have it.
+    fn place(&self, key: &[u8]) -> Place {
+        let begins_at_or_before = |b: &Branch| b.bounds.first().is_some_and(|bound| **bound <= *key);
+        let branch = self.branches.partition_point(begins_at_or_before).saturating_sub(1);
+        let Branch { bounds, hints, .. } = &self.branches[branch];
+        let leaf = match hints.find(key, |i| &bounds[i]) {
+            Ok(leaf) => leaf,
+            Err(after) => after.saturating_sub(1),
+        };
+        Place { branch, leaf }
     }
 
     /// Calls `f` on what is known of a key; what it returns is put in if nothing is.
     fn change(&mut self, key: &[u8], f: impl FnOnce(Option<&mut KeyIndex>) -> Option<KeyIndex>) {
-        let mut at_or_before = self.leaves.range_mut::<[u8], _>((Bound::Unbounded, Bound::Included(key)));
-        let Some((_, leaf)) = at_or_before.next_back() else { return };
+        let at = self.place(key);
+        let branch = &mut self.branches[at.branch];
+        let leaf = &mut branch.leaves[at.leaf];
         match leaf.find(key) {
             Ok(i) => {
                 f(Some(&mut leaf.entries[i].revisions));
@@ -174,101 +224,38 @@ impl Index {
                 self.stats.keys += 1;
                 if leaf.entries.len() > LEAF_MAX {
                     let (bound, right) = leaf.split(i);
-                    self.leaves.insert(bound, right);
+                    branch.insert(at.leaf + 1, bound, right);
+                    if branch.leaves.len() > BRANCH_MAX {
+                        let right = branch.split(at.leaf + 1);
+                        self.branches.insert(at.branch + 1, right);
+                    }
                 }
             }
         }
     }
 }
 
-const LEAF_MAX: usize = 64;
+const BRANCH_MAX: usize = 256;
 
-#[derive(Debug, Default)]
-struct Leaf {
-    bytes: Vec<u8>,
-    /// In the order of their keys.
-    entries: Vec<Entry>,
-    /// How many of `bytes` belong to no entry any more.
-    unused: usize,
-}
-
-#[derive(Debug)]
-struct Entry {
-    at: u32,
-    len: u32,
-    revisions: KeyIndex,
-}
-
-impl Leaf {
-    fn key(&self, entry: &Entry) -> &[u8] {
-        &self.bytes[entry.at as usize..entry.at as usize + entry.len as usize]
+impl Branch {
+    /// Halves a full branch; as with leaves, one that grew at its end stays full.
+    fn split(&mut self, inserted: usize) -> Branch {
+        let middle = if inserted + 1 == self.leaves.len() { inserted } else { self.leaves.len() / 2 };
+        let (bounds, leaves) = (self.bounds.split_off(middle), self.leaves.split_off(middle));
+        let mut right = Branch { bounds, leaves, ..Branch::default() };
+        right.rebuild_hints();
+        self.rebuild_hints();
+        right
     }
 
-    fn find(&self, key: &[u8]) -> Result<usize, usize> {
-        self.entries.binary_search_by(|e| self.key(e).cmp(key))
+    fn insert(&mut self, i: usize, bound: Box<[u8]>, leaf: Leaf) {
+        self.bounds.insert(i, bound);
+        self.leaves.insert(i, leaf);
+        self.hints.insert(i, &self.bounds[i], BRANCH_MAX / 8, |i| &self.bounds[i]);
     }
 
-    fn insert(&mut self, i: usize, key: &[u8], revisions: KeyIndex) {
-        // Grown by steps of an eighth of a leaf: doubling would leave a third of all memory unused.
-        if self.entries.len() == self.entries.capacity() {
-            self.entries.reserve_exact(LEAF_MAX / 8);
-        }
-        if self.bytes.capacity() - self.bytes.len() < key.len() {
-            self.bytes.reserve_exact(key.len() * (LEAF_MAX / 8));
-        }
-        let entry = Entry { at: self.bytes.len() as u32, len: key.len() as u32, revisions };
-        self.bytes.extend_from_slice(key);
-        self.entries.insert(i, entry);
-    }
-
-    /// Halves a full leaf. After an insert at its end it stays full, so that keys put in order fill their leaves.
-    fn split(&mut self, inserted: usize) -> (Box<[u8]>, Leaf) {
-        let middle = if inserted + 1 == self.entries.len() { inserted } else { self.entries.len() / 2 };
-        let mut right = Leaf::default();
-        let moved = self.entries.split_off(middle);
-        let bytes = moved.iter().map(|e| e.len as usize).sum();
-        right.bytes.reserve_exact(bytes);
-        right.entries.reserve_exact(moved.len());
-        for mut entry in moved {
-            let at = right.bytes.len() as u32;
-            right.bytes.extend_from_slice(self.key(&entry));
-            entry.at = at;
-            right.entries.push(entry);
-        }
-        self.unused += bytes;
-        self.pack();
-        let bound = right.entries.first().map(|e| right.key(e).into()).unwrap_or_default();
-        (bound, right)
-    }
-
-    fn compact(&mut self, at: i64, keep: &mut Vec<Revision>, stats: &mut IndexStats) {
-        let mut unused = 0;
-        self.entries.retain_mut(|entry| {
-            let before = entry.revisions.len();
-            let gone = entry.revisions.compact(at, keep);
-            let after = if gone { 0 } else { entry.revisions.len() };
-            stats.revisions -= before - after;
-            stats.keys -= usize::from(gone);
-            unused += if gone { entry.len as usize } else { 0 };
-            !gone
-        });
-        self.unused += unused;
-        if self.unused > self.bytes.len() / 2 {
-            self.pack();
-        }
-    }
-
-    /// Rewrites the buffer without the bytes that no entry uses, and without room to grow.
-    fn pack(&mut self) {
-        let mut bytes = Vec::with_capacity(self.bytes.len() - self.unused);
-        for entry in &mut self.entries {
-            let key = &self.bytes[entry.at as usize..entry.at as usize + entry.len as usize];
-            entry.at = bytes.len() as u32;
-            bytes.extend_from_slice(key);
-        }
-        self.bytes = bytes;
-        self.entries.shrink_to_fit();
-        self.unused = 0;
+    fn rebuild_hints(&mut self) {
+        self.hints.rebuild(self.bounds.len(), |i| &self.bounds[i]);
     }
 }
 
@@ -305,6 +292,33 @@ mod tests {
                 let key = (i * step % n).to_string();
                 assert_eq!(index.get(key.as_bytes(), i64::MAX).map(|f| f.modified.main), Some(i as i64 + 2));
             }
+        }
+    }
+
+    /// All that is allocated, but for the allocator's own share.
+    fn bytes(index: &Index) -> usize {
+        let of_branch = |b: &Branch| {
+            let bounds = b.bounds.capacity() * size_of::<Box<[u8]>>() + b.bounds.iter().map(|k| k.len()).sum::<usize>();
+            bounds
+                + b.hints.bytes()
+                + b.leaves.capacity() * size_of::<Leaf>()
+                + b.leaves.iter().map(Leaf::bytes).sum::<usize>()
+        };
+        index.branches.iter().map(of_branch).sum()
+    }
+
+    #[test]
+    fn a_small_key_costs_less_than_100_bytes() {
+        let n = 100_000u64;
+        for (step, most) in [(1, 75), (n - 1, 100), (61_807, 100)] {
+            let mut index = Index::default();
+            for i in 0..n {
+                let key = format!("key-{:016}", i * step % n);
+                index.put(key.as_bytes(), Revision::new(i as i64 + 2, 0), false);
+            }
+            assert_eq!(index.stats().keys, n as usize);
+            let each = bytes(&index) / n as usize;
+            assert!(each <= most, "step {step}: {each}");
         }
     }
 
@@ -348,7 +362,8 @@ mod tests {
         assert_eq!(keep.len(), 11);
         assert_eq!(keep[10], Revision::new(2989, 0), "the tombstone at the revision");
         assert_eq!(index.stats(), IndexStats { live: 10, keys: 11, revisions: 11 });
-        assert!(index.leaves.len() < 5, "{}", index.leaves.len());
+        let leaves: usize = index.branches.iter().map(|b| b.leaves.len()).sum();
+        assert!(leaves < 5, "{leaves}");
         assert_eq!(keys(&index, b"\0", b"\0", 4000).len(), 10);
     }
 }

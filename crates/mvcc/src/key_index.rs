@@ -124,6 +124,7 @@ impl KeyIndex {
     }
 
     /// The key as it was after revision `at`; `None` if it did not exist then.
+    #[inline]
     pub fn get(&self, at: i64) -> Option<Found> {
         match self {
             KeyIndex::One(one) => (one.main <= at).then_some(Found {

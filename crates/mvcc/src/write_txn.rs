@@ -7,7 +7,7 @@ use proto::etcdserverpb::{
     DeleteRangeRequest, DeleteRangeResponse, PutRequest, PutResponse, RangeRequest, ResponseHeader, TxnRequest,
     TxnResponse,
 };
-use storage::{Batch, Bucket};
+use storage::Batch;
 
 use crate::{
     Error, KeyRange, RangeResult, Revision,
@@ -159,7 +159,7 @@ impl<'a, 'b> WriteTxn<'a, 'b> {
             lease,
         }
         .to_bytes();
-        self.batch.put(Bucket::Key, revision.put_key(), raw.clone());
+        self.batch.put_revision(revision.put_key(), raw.clone());
         self.store.counters.puts.add(1);
         self.store.counters.put_bytes.add(key.len() + value.len());
         self.changes.push(TailChange { tombstone: false, raw });
@@ -197,7 +197,7 @@ impl<'a, 'b> WriteTxn<'a, 'b> {
         let before = self.store.index.write().tombstone(&key, revision);
         let lease = self.lease_of(&before)?;
         let raw = KvFields { key: &key, ..Default::default() }.to_bytes();
-        self.batch.put(Bucket::Key, revision.tombstone_key(), raw.clone());
+        self.batch.put_revision(revision.tombstone_key(), raw.clone());
         if lease != 0 {
             self.leases.detach(lease, &key);
         }

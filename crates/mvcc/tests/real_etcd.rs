@@ -15,8 +15,10 @@ use std::{
 use prost::Message;
 use proto::etcdserverpb::{
     CompactionRequest, DeleteRangeRequest, HashKvRequest, LeaseGrantRequest, PutRequest, RangeRequest, TxnRequest,
-    TxnResponse, kv_client::KvClient, lease_client::LeaseClient, maintenance_client::MaintenanceClient,
+    TxnResponse, WatchCreateRequest, WatchRequest, kv_client::KvClient, lease_client::LeaseClient,
+    maintenance_client::MaintenanceClient, watch_client::WatchClient, watch_request::RequestUnion,
 };
+use proto::mvccpb::Event;
 use support::{
     random::{Generator, LEASES, Op},
     store::TestStore,
@@ -64,9 +66,49 @@ fn live_answers() {
         assert_eq!(got, want, "SEED={seed}, request {n}: {op:?}\n{}", difference(&op, &got, &want));
         writeln!(recorded, "{} => {want}", print(&op)).expect("writes to a string");
     }
+    let create = WatchCreateRequest {
+        key: "\0".into(),
+        range_end: "\0".into(),
+        start_revision: store.store.compact_revision().max(0) + 1,
+        prev_kv: true,
+        ..Default::default()
+    };
+    let want = etcd.events(create.clone(), store.store.revision());
+    let got = our_events(&store, &create);
+    assert!(!got.is_empty());
+    assert_eq!(got, want, "SEED={seed}: events");
+    check_file(etcd, &mut store, seed);
     if update {
         fs::write(golden(), recorded).expect("writes the recorded run");
     }
+}
+
+/// The file that etcd leaves reads as the store that got the same requests.
+fn check_file(etcd: RealEtcd, store: &mut TestStore, seed: u64) {
+    let dir = etcd.stop();
+    let backend = storage::Backend::open(&dir.path().join("member/snap/db"), storage::Options::default());
+    let mut file = TestStore::open(backend.expect("opens etcd's file"), mvcc::Options::default());
+    assert_eq!(file.leases, store.leases, "SEED={seed}");
+    let (ours, theirs) = (store.store.stats(), file.store.stats());
+    assert_eq!((ours.revision, ours.compact_revision), (theirs.revision, theirs.compact_revision));
+    assert_eq!(ours.keys, theirs.keys, "SEED={seed}");
+    for revision in ours.compact_revision + 1..=ours.revision {
+        let all = RangeRequest { key: "\0".into(), range_end: "\0".into(), revision, ..Default::default() };
+        for op in [Op::Range(all), Op::Hash(HashKvRequest { revision })] {
+            assert_eq!(file.run(&op), store.run(&op), "SEED={seed}: {op:?}");
+        }
+    }
+}
+
+fn our_events(store: &TestStore, create: &WatchCreateRequest) -> Vec<Event> {
+    let stream = store.store.watch_stream(|| {});
+    stream.watch(create.into()).expect("watches");
+    let mut events = Vec::new();
+    while let Some(item) = stream.next() {
+        assert_eq!(item.compact_revision, 0);
+        events.extend(item.events.iter().map(|e| Event::decode(&e[..]).expect("an event")));
+    }
+    events
 }
 
 fn difference(op: &Op, got: &str, want: &str) -> String {
@@ -109,11 +151,12 @@ struct RealEtcd {
     process: Child,
     runtime: tokio::runtime::Runtime,
     channel: Channel,
-    _dir: tempfile::TempDir,
+    dir: Option<tempfile::TempDir>,
 }
 
 impl Drop for RealEtcd {
     fn drop(&mut self) {
+        // Fails if it has ended already.
         let _ = self.process.kill();
         let _ = self.process.wait();
     }
@@ -160,9 +203,16 @@ impl RealEtcd {
             let _in_runtime = runtime.enter();
             Channel::from_shared(client).expect("an address").connect_lazy()
         };
-        let etcd = RealEtcd { process, runtime, channel, _dir: dir };
+        let etcd = RealEtcd { process, runtime, channel, dir: Some(dir) };
         etcd.grant_leases();
         Some(etcd)
+    }
+
+    /// Ends it as an operator would, and gives its directory.
+    fn stop(mut self) -> tempfile::TempDir {
+        let killed = Command::new("kill").arg(self.process.id().to_string()).status().expect("runs kill");
+        assert!(killed.success() && self.process.wait().is_ok());
+        self.dir.take().expect("stopped once")
     }
 
     fn grant_leases(&self) {
@@ -191,6 +241,29 @@ impl RealEtcd {
                 Op::Compact(r) => plain!(kv.compact(r).await).map(|m| m.encode_to_vec()),
                 Op::Hash(r) => plain!(maintenance.hash_kv(r).await).map(|m| m.encode_to_vec()),
             }
+        })
+    }
+}
+
+impl RealEtcd {
+    /// What a watch tells up to a revision.
+    fn events(&self, create: WatchCreateRequest, until: i64) -> Vec<Event> {
+        self.runtime.block_on(async {
+            let request = WatchRequest { request_union: Some(RequestUnion::CreateRequest(create)) };
+            // Left open: etcd ends a watch when its client has nothing more to ask.
+            let (send, receive) = tokio::sync::mpsc::channel(1);
+            send.send(request).await.expect("room for one");
+            let requests = tokio_stream::wrappers::ReceiverStream::new(receive);
+            let mut client = WatchClient::new(self.channel.clone());
+            let mut responses = client.watch(requests).await.expect("watches").into_inner();
+            let mut events: Vec<Event> = Vec::new();
+            while events.last().and_then(|e| e.kv.as_ref()).is_none_or(|kv| kv.mod_revision < until) {
+                let next = tokio::time::timeout(Duration::from_secs(10), responses.message()).await;
+                let response = next.expect("etcd tells more").expect("no error").expect("no end");
+                assert_eq!(response.compact_revision, 0);
+                events.extend(response.events);
+            }
+            events
         })
     }
 }

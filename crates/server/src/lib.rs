@@ -19,6 +19,7 @@ mod server;
 mod services;
 mod snapshot;
 mod status;
+mod workers;
 
 pub use server::{RunError, STOP_MAX, Server};
 

@@ -1,6 +1,6 @@
 //! Listening and serving: gRPC over HTTP/2 and HTTP/1.1 on one port.
 
-use std::{io, net::SocketAddr, path::PathBuf, time::Duration};
+use std::{io, net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
 
 use axum::Router;
 use hyper_util::{
@@ -10,11 +10,13 @@ use hyper_util::{
 };
 use tokio::{
     net::{TcpListener, TcpSocket, UnixListener},
-    sync::watch,
-    task::JoinSet,
+    sync::{mpsc, watch},
 };
 
-use crate::config::{Config, Scheme, Url};
+use crate::{
+    config::{Config, Scheme, Url},
+    workers::Workers,
+};
 
 /// HTTP/2 flow-control windows: large enough that a list or a snapshot does not wait for the client's updates.
 const STREAM_WINDOW_BYTES: u32 = 1024 * 1024;
@@ -121,15 +123,27 @@ impl Serving {
 }
 
 /// Accepts and serves until `stop` changes, then lets calls under way end for a moment.
-pub async fn serve(listener: Listener, router: Router, serving: Serving, mut stop: watch::Receiver<bool>) {
-    let builder = serving.builder();
-    let mut connections = JoinSet::new();
+pub async fn serve(
+    listener: Listener,
+    router: Router,
+    serving: Serving,
+    workers: Arc<Workers>,
+    mut stop: watch::Receiver<bool>,
+) {
+    // Every connection holds a sender; the channel closes when the last one is gone.
+    let (open, mut all_closed) = mpsc::channel::<()>(1);
     loop {
         tokio::select! {
             accepted = accept(&listener) => match accepted {
                 Ok(stream) => {
-                    let (builder, service) = (builder.clone(), TowerToHyperService::new(router.clone()));
-                    connections.spawn(connection(stream, builder, service, stop.clone()));
+                    let (builder, router) = (serving.builder(), router.clone());
+                    let (open, stop) = (open.clone(), stop.clone());
+                    workers.run(move || {
+                        tokio::spawn(async move {
+                            connection(stream, builder, TowerToHyperService::new(router), stop).await;
+                            drop(open);
+                        });
+                    });
                 }
                 Err(error) => {
                     // Out of file descriptors, as a rule: wait for some to come back.
@@ -137,34 +151,30 @@ pub async fn serve(listener: Listener, router: Router, serving: Serving, mut sto
                     tokio::time::sleep(Duration::from_millis(50)).await;
                 }
             },
-            Some(_) = connections.join_next(), if !connections.is_empty() => {}
             _ = stop.changed() => break,
         }
     }
-    drop(listener);
-    let grace = tokio::time::sleep(Duration::from_millis(500));
-    tokio::pin!(grace);
-    loop {
-        tokio::select! {
-            next = connections.join_next() => if next.is_none() { return },
-            () = &mut grace => return,
-        }
-    }
+    drop((listener, open));
+    let _ = tokio::time::timeout(STOP_GRACE, all_closed.recv()).await;
 }
+
+/// How long calls under way may take to end.
+const STOP_GRACE: Duration = Duration::from_millis(500);
 
 enum Stream {
-    Tcp(tokio::net::TcpStream),
-    Unix(tokio::net::UnixStream),
+    Tcp(std::net::TcpStream),
+    Unix(std::os::unix::net::UnixStream),
 }
 
+/// A connection that belongs to no runtime yet.
 async fn accept(listener: &Listener) -> io::Result<Stream> {
     match listener {
         Listener::Tcp(listener) => {
             let (stream, _) = listener.accept().await?;
             stream.set_nodelay(true)?;
-            Ok(Stream::Tcp(stream))
+            Ok(Stream::Tcp(stream.into_std()?))
         }
-        Listener::Unix(listener, _) => Ok(Stream::Unix(listener.accept().await?.0)),
+        Listener::Unix(listener, _) => Ok(Stream::Unix(listener.accept().await?.0.into_std()?)),
     }
 }
 
@@ -175,8 +185,16 @@ async fn connection(
     stop: watch::Receiver<bool>,
 ) {
     match stream {
-        Stream::Tcp(stream) => drive(TokioIo::new(stream), builder, service, stop).await,
-        Stream::Unix(stream) => drive(TokioIo::new(stream), builder, service, stop).await,
+        Stream::Tcp(stream) => {
+            if let Ok(stream) = tokio::net::TcpStream::from_std(stream) {
+                drive(TokioIo::new(stream), builder, service, stop).await;
+            }
+        }
+        Stream::Unix(stream) => {
+            if let Ok(stream) = tokio::net::UnixStream::from_std(stream) {
+                drive(TokioIo::new(stream), builder, service, stop).await;
+            }
+        }
     }
 }
 

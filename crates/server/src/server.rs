@@ -27,6 +27,7 @@ use crate::{
         ClusterService, Context, KvService, LeaseService, Limits, MaintenanceService, WatchService,
         hot::{HotKv, HotWatch},
     },
+    workers::Workers,
 };
 
 #[derive(Debug, thiserror::Error)]
@@ -70,7 +71,8 @@ impl Server {
         let (stop, stopped) = watch::channel(false);
         let mut tasks = JoinSet::new();
         let serving = serving(&config);
-        let context = Context::new(node.clone(), limits(&config));
+        let workers = Arc::new(Workers::start().map_err(|e| RunError::Failed(format!("failed to start threads: {e}")))?);
+        let context = Context::new(node.clone(), limits(&config), tokio::runtime::Handle::current());
         let grpc = grpc_router(&context, &metrics);
         let pages = pages(&context, &config, &metrics, grpc.clone());
         let access = http::Access::of(&config);
@@ -79,14 +81,14 @@ impl Server {
         let pages = http::finish(pages, access);
         for (listener, url) in clients {
             tracing::info!(address = %url, "serving client traffic insecurely; this is strongly discouraged!");
-            tasks.spawn(serve(listener, all.clone(), serving.clone(), stopped.clone()));
+            tasks.spawn(serve(listener, all.clone(), serving.clone(), workers.clone(), stopped.clone()));
         }
         for (listener, _) in http_only {
-            tasks.spawn(serve(listener, pages.clone(), serving.clone(), stopped.clone()));
+            tasks.spawn(serve(listener, pages.clone(), serving.clone(), workers.clone(), stopped.clone()));
         }
         for (listener, _) in metrics_only {
             let router = http::metrics_only(Arc::new(HealthOf(context.clone())), metrics.clone());
-            tasks.spawn(serve(listener, router, serving.clone(), stopped.clone()));
+            tasks.spawn(serve(listener, router, serving.clone(), workers.clone(), stopped.clone()));
         }
         tasks.spawn(auto_compact(node.clone(), &config, stopped));
         tracing::info!("ready to serve client requests");

@@ -23,6 +23,6 @@ pub mod schema;
 
 pub use backend::{
     Backend, Batch, CommitTimes, DefragError, DefragReport, Failure, Observer, OpenError, Options, Read, ReadOnly,
-    Snapshot, View,
+    Snapshot, View, Visit,
 };
 pub use schema::{Bucket, RevisionKey, Version};

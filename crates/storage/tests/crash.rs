@@ -91,7 +91,8 @@ fn after_a_failed_commit_nothing_is_said_to_be_durable() {
         drop(backend);
         disk.fail_after(-1);
         assert_eq!(disk.op_count(), count, "nothing is written after a failure");
-        let again = Backend::open_disk(Arc::new(TestDisk::new(&crash(&disk.ops(), &mut || true))), Path::new("test"), manual());
+        let again =
+            Backend::open_disk(Arc::new(TestDisk::new(&crash(&disk.ops(), &mut || true))), Path::new("test"), manual());
         assert!(check_units(&again.unwrap().view()) >= 1);
     }
 }
@@ -149,4 +150,33 @@ fn killed_at_any_moment_even_while_defragmenting() {
         assert!(found >= durable && durable > 0, "round {round}: {found} < {durable}");
         assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1, "left-overs are gone");
     }
+}
+
+#[test]
+fn damage_is_refused_or_told_and_never_a_panic() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("db");
+    let backend = open(dir.path());
+    (1..=200).for_each(|n| put_unit(&backend, n));
+    backend.close().unwrap();
+    drop(backend);
+    let good = std::fs::read(&path).unwrap();
+    let (mut refused, mut told) = (0, 0);
+    for page in 0..good.len() / 4096 {
+        for (offset, byte) in [(8, 0xff), (10, 0xff), (20, 0xff), (24, 0x7f), (27, 0x7f), (40, 0xff)] {
+            let mut bad = good.clone();
+            bad[page * 4096 + offset] ^= byte;
+            let copy = dir.path().join("bad");
+            std::fs::write(&copy, &bad).unwrap();
+            let Ok(tool) = Backend::open_read_only(&copy, None) else {
+                refused += 1;
+                continue;
+            };
+            for bucket in storage::Bucket::ALL {
+                drop(common::all(&tool.view(), bucket));
+            }
+            told += u32::from(tool.failed().is_some());
+        }
+    }
+    assert!(refused > 0 && told > 0, "{refused} {told}");
 }

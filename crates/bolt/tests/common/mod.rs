@@ -39,6 +39,12 @@ impl Rng {
     }
 }
 
+/// How many seeds to try: `usual`, or as often as `LOCKGATE_SEED_FACTOR` says for a longer run.
+pub fn seeds(usual: u64) -> std::ops::Range<u64> {
+    let factor = std::env::var("LOCKGATE_SEED_FACTOR").ok().and_then(|n| n.parse().ok()).unwrap_or(1);
+    0..usual * factor
+}
+
 pub fn options() -> Options {
     Options { no_sync: true, lock_timeout: Some(std::time::Duration::ZERO), ..Options::default() }
 }

@@ -32,41 +32,71 @@ fn default_root() -> PathBuf {
     cache.unwrap_or_else(home).join("lockgate/peers")
 }
 
-/// A one-member cluster in a directory of its own; killed when dropped.
-///
-/// All advertise the same peer address, which nobody uses, so that all have the same ids.
+/// A member in a directory of its own; killed when dropped.
 pub struct Server {
     program: PathBuf,
-    flags: Vec<String>,
     child: Option<Child>,
     dir: tempfile::TempDir,
     pub client: String,
     pub peer: String,
+    flags: Vec<String>,
 }
+
+/// All one-member clusters advertise this address, which nobody uses, so that all have the same ids.
+const PEER: &str = "http://127.0.0.1:2380";
 
 impl Server {
     pub fn start(program: &Path) -> Server {
         Server::start_with(program, &[])
     }
 
+    /// A cluster of one.
     pub fn start_with(program: &Path, flags: &[&str]) -> Server {
-        let dir = tempfile::tempdir().unwrap();
-        let address = || format!("127.0.0.1:{}", free_port());
-        let (client, peer) = (address(), address());
-        let flags = flags.iter().map(|flag| flag.to_string()).collect();
-        let mut server = Server { program: program.to_owned(), flags, child: None, dir, client, peer };
+        let mut server = Server::new(program);
+        server.flag(&["--name", "m1", "--initial-cluster", &format!("m1={PEER}")]);
+        server.flag(&["--initial-advertise-peer-urls", PEER]);
+        server.flag(flags);
         server.run();
         server
     }
 
+    /// A cluster of several.
+    pub fn cluster(program: &Path, members: usize) -> Vec<Server> {
+        let mut servers: Vec<Server> = (0..members).map(|_| Server::new(program)).collect();
+        let names: Vec<String> =
+            servers.iter().enumerate().map(|(i, server)| format!("m{i}=http://{}", server.peer)).collect();
+        for (i, server) in servers.iter_mut().enumerate() {
+            let url = format!("http://{}", server.peer);
+            server.flag(&["--name", &format!("m{i}"), "--initial-cluster", &names.join(",")]);
+            server.flag(&["--initial-advertise-peer-urls", &url]);
+            server.spawn();
+        }
+        servers.iter_mut().for_each(Server::wait_ready);
+        servers
+    }
+
+    fn new(program: &Path) -> Server {
+        let address = || format!("127.0.0.1:{}", free_port());
+        let (client, peer, dir) = (address(), address(), tempfile::tempdir().unwrap());
+        Server { program: program.to_owned(), child: None, dir, client, peer, flags: Vec::new() }
+    }
+
+    fn flag(&mut self, flags: &[&str]) {
+        self.flags.extend(flags.iter().map(|flag| flag.to_string()));
+    }
+
     pub fn run(&mut self) {
+        self.spawn();
+        self.wait_ready();
+    }
+
+    fn spawn(&mut self) {
         let (client, peer) = (format!("http://{}", self.client), format!("http://{}", self.peer));
         let log = self.dir.path().join("log");
         let child = Command::new(&self.program)
             .args([OsStr::new("--data-dir"), self.dir.path().join("data").as_os_str()])
-            .args(["--name", "m1", "--listen-client-urls", &client, "--advertise-client-urls", &client])
-            .args(["--listen-peer-urls", &peer, "--initial-advertise-peer-urls", "http://127.0.0.1:2380"])
-            .args(["--initial-cluster", "m1=http://127.0.0.1:2380", "--unsafe-no-fsync", "--log-level", "warn"])
+            .args(["--listen-client-urls", &client, "--advertise-client-urls", &client])
+            .args(["--listen-peer-urls", &peer, "--unsafe-no-fsync", "--log-level", "warn"])
             .args(&self.flags)
             .stdout(File::create(&log).unwrap())
             .stderr(File::options().append(true).open(&log).unwrap())
@@ -74,7 +104,6 @@ impl Server {
             .spawn()
             .unwrap();
         self.child = Some(child);
-        self.wait_ready();
     }
 
     fn wait_ready(&mut self) {

@@ -1,6 +1,6 @@
 //! `alarm`: lists and disarms alarms.
 
-use proto::etcdserverpb::AlarmResponse;
+use client::pb::AlarmResponse;
 
 use crate::{context::Context, failure::Failure};
 

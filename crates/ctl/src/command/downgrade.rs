@@ -1,6 +1,6 @@
 //! `downgrade`: checks, starts and cancels a downgrade of the cluster.
 
-use proto::etcdserverpb::downgrade_request::DowngradeAction;
+use client::pb::downgrade_request::DowngradeAction;
 
 use crate::{context::Context, failure::Failure, print::Downgraded};
 

@@ -2,9 +2,9 @@
 
 use std::time::Instant;
 
+use client::pb::AlarmType;
 use client::{Client, Kind};
 use futures_util::future::join_all;
-use proto::etcdserverpb::AlarmType;
 
 use crate::{
     context::Context,

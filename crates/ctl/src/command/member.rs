@@ -1,6 +1,6 @@
 //! `member`: lists and changes the members of the cluster.
 
-use proto::etcdserverpb::MemberAddResponse;
+use client::pb::MemberAddResponse;
 
 use super::{is_serializable, only};
 use crate::{

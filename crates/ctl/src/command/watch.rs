@@ -3,11 +3,11 @@
 use std::{env, ffi::OsString, io::BufRead, os::unix::ffi::OsStrExt};
 
 use client::{Client, Watch, WatchStream};
-use futures_util::StreamExt;
-use proto::{
-    etcdserverpb::WatchResponse,
+use client::{
     mvccpb::{Event, event::EventType},
+    pb::WatchResponse,
 };
+use futures_util::StreamExt;
 use tokio::process::Command;
 
 use super::into_bytes;

@@ -1,6 +1,6 @@
 //! Answers about alarms, leadership and downgrades.
 
-use proto::etcdserverpb::{AlarmMember, AlarmResponse, AlarmType, DowngradeResponse, MoveLeaderResponse};
+use client::pb::{AlarmMember, AlarmResponse, AlarmType, DowngradeResponse, MoveLeaderResponse};
 
 use super::{Object, Out, Show, Style, encode, fields, writeln};
 
@@ -11,7 +11,7 @@ fn alarm_name(alarm: &AlarmMember) -> String {
 impl Show for AlarmResponse {
     fn simple(&self, _: Style, out: &mut Out) {
         for alarm in &self.alarms {
-            writeln(out, &format!("memberID:{}  alarm:{}", alarm.member_id, alarm_name(alarm)));
+            writeln(out, &format!("memberID:{} alarm:{}", alarm.member_id, alarm_name(alarm)));
         }
     }
 

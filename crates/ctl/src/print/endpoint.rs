@@ -1,6 +1,6 @@
 //! Answers about endpoints, one for each.
 
-use proto::etcdserverpb::{HashKvResponse, StatusResponse};
+use client::pb::{HashKvResponse, StatusResponse};
 
 use super::{Object, Out, Show, Style, Table, fields, json, writeln};
 use crate::text;

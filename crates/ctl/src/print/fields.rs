@@ -2,7 +2,7 @@
 
 use std::fmt::Display;
 
-use proto::{etcdserverpb::ResponseHeader, mvccpb::KeyValue};
+use client::{mvccpb::KeyValue, pb::ResponseHeader};
 
 use super::{Out, Style, writeln};
 use crate::text::quote;

@@ -1,7 +1,7 @@
 //! JSON as Go's encoder writes etcd's structs: fields in order, zero values left out where the struct says so.
 
 use base64::{Engine, prelude::BASE64_STANDARD};
-use proto::{etcdserverpb::ResponseHeader, mvccpb::KeyValue};
+use client::{mvccpb::KeyValue, pb::ResponseHeader};
 
 use crate::text;
 

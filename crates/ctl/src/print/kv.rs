@@ -1,8 +1,8 @@
 //! Answers about keys.
 
-use proto::{
-    etcdserverpb::{DeleteRangeResponse, PutResponse, RangeResponse, ResponseOp, TxnResponse, response_op::Response},
+use client::{
     mvccpb::KeyValue,
+    pb::{DeleteRangeResponse, PutResponse, RangeResponse, ResponseOp, TxnResponse, response_op::Response},
 };
 
 use super::{Object, Out, Show, Style, encode, fields, json, writeln};

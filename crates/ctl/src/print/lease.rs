@@ -1,7 +1,7 @@
 //! Answers about leases. Their JSON has the header's fields beside its own, and their protobuf form is the header
 //! alone, as etcdctl's users have it.
 
-use proto::etcdserverpb::{
+use client::pb::{
     LeaseGrantResponse, LeaseKeepAliveResponse, LeaseLeasesResponse, LeaseRevokeResponse, LeaseTimeToLiveResponse,
     ResponseHeader,
 };

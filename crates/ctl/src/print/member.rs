@@ -1,6 +1,6 @@
 //! Answers about members. Only here does `--hex` change JSON.
 
-use proto::etcdserverpb::{
+use client::pb::{
     Member, MemberAddResponse, MemberListResponse, MemberPromoteResponse, MemberRemoveResponse, MemberUpdateResponse,
     ResponseHeader,
 };

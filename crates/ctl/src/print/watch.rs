@@ -1,8 +1,8 @@
 //! Events of a watch.
 
-use proto::{
-    etcdserverpb::WatchResponse,
+use client::{
     mvccpb::{Event, event::EventType},
+    pb::WatchResponse,
 };
 
 use super::{Object, Out, Show, Style, encode, fields, json, kv::simple_kv, writeln};

@@ -7,7 +7,7 @@ use storage::{Bucket, Read, schema::RevisionKey};
 use super::{
     event::Event,
     interest::Interest,
-    stream::{Events, Queued, StreamShared, Watcher},
+    queue::{Events, Queued, StreamShared, Watcher},
 };
 use crate::{raw_kv::KvFields, revision::first_key, store::Shared};
 

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use super::{
     event::Event,
     interest::{Interest, Slot},
-    stream::{Events, Watcher},
+    queue::{Events, Watcher},
 };
 use crate::{store::Shared, values::Tail};
 

@@ -1,17 +1,18 @@
 //! Who watches a key: a map for single keys, an interval tree for ranges.
 
-use std::collections::HashMap;
-
 use bytes::Bytes;
 
 use crate::{End, KeyRange};
+
+#[expect(clippy::disallowed_types, reason = "looked up by key, never iterated")]
+type Points = std::collections::HashMap<Bytes, Vec<u32>>;
 
 /// Watchers of type `T`, found by key.
 #[derive(Debug)]
 pub(crate) struct Interest<T> {
     slots: Vec<Option<T>>,
     free: Vec<u32>,
-    points: HashMap<Bytes, Vec<u32>>,
+    points: Points,
     ranges: Tree,
 }
 
@@ -21,7 +22,7 @@ pub(crate) struct Slot(u32);
 
 impl<T> Default for Interest<T> {
     fn default() -> Self {
-        Interest { slots: Vec::new(), free: Vec::new(), points: HashMap::new(), ranges: Tree::default() }
+        Interest { slots: Vec::new(), free: Vec::new(), points: Points::default(), ranges: Tree::default() }
     }
 }
 

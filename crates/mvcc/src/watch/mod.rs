@@ -9,7 +9,12 @@ mod catch_up;
 mod event;
 mod hub;
 mod interest;
+mod item;
+mod queue;
+mod spec;
 mod stream;
 
 pub(crate) use hub::Hub;
-pub use stream::{Filters, Notify, WatchError, WatchItem, WatchSpec, WatchStream};
+pub use item::WatchItem;
+pub use spec::{Filters, WatchError, WatchSpec};
+pub use stream::{Notify, WatchStream};

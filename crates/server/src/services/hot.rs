@@ -96,8 +96,20 @@ impl Context {
         if !request.serializable {
             self.linearize().await?;
         }
-        self.node.store().range(request).map_err(|e| status::from_mvcc(&e))
+        if !is_large(request) {
+            return self.node.store().range(request).map_err(|e| status::from_mvcc(&e));
+        }
+        let (node, request) = (self.node.clone(), request.clone());
+        let read = self.pool.spawn(async move { node.store().range(&request) });
+        read.await.map_err(|e| status::unknown(e.to_string()))?.map_err(|e| status::from_mvcc(&e))
     }
+}
+
+/// Ranges of more keys than this are read on the shared pool.
+const SMALL_RANGE_KEYS: i64 = 100;
+
+fn is_large(request: &RangeRequest) -> bool {
+    !request.range_end.is_empty() && (request.limit == 0 || request.limit > SMALL_RANGE_KEYS)
 }
 
 /// `Watch.Watch`.

@@ -12,6 +12,7 @@ use std::{sync::Arc, time::Duration};
 
 use node::Node;
 use proto::etcdserverpb::{InternalRaftRequest, ResponseHeader};
+use tokio::runtime::Handle;
 use tonic::Status;
 
 pub use self::{
@@ -26,6 +27,8 @@ pub(crate) const MESSAGE_OVERHEAD_BYTES: usize = 512 * 1024;
 pub struct Context {
     pub node: Arc<Node>,
     pub limits: Limits,
+    /// Where calls run that take long.
+    pool: Handle,
     cluster_id: u64,
     member_id: u64,
 }
@@ -40,9 +43,9 @@ pub struct Limits {
 }
 
 impl Context {
-    pub fn new(node: Arc<Node>, limits: Limits) -> Context {
+    pub fn new(node: Arc<Node>, limits: Limits, pool: Handle) -> Context {
         let cluster = node.cluster();
-        Context { cluster_id: cluster.id.0, member_id: cluster.local.0, node, limits }
+        Context { cluster_id: cluster.id.0, member_id: cluster.local.0, node, limits, pool }
     }
 
     pub fn member_id(&self) -> u64 {

@@ -1,18 +1,14 @@
 //! Writing: units of change.
 
-use std::{
-    cell::OnceCell,
-    ops::ControlFlow,
-    sync::Arc,
-};
+use std::{cell::OnceCell, sync::Arc};
 
 use bytes::Bytes;
 use parking_lot::{ArcRwLockWriteGuard, MutexGuard, RawRwLock};
 
 use super::{
     Failure, Shared,
-    layer::{Consistent, Layer},
-    view::{Read, SharedLayer, State},
+    layer::{Consistent, Layer, SharedLayer},
+    view::{Read, State, Visit},
 };
 use crate::{Bucket, RevisionKey};
 
@@ -76,7 +72,7 @@ impl<'a> Batch<'a> {
     fn layer(&mut self) -> &mut Layer {
         let Batch { layer, writer, was_idle, .. } = self;
         layer.get_or_insert_with(|| {
-            let layer = writer.active.write_arc();
+            let layer = writer.active.write();
             *was_idle = layer.ops == 0;
             layer
         })
@@ -105,7 +101,7 @@ impl Read for Batch<'_> {
     fn get_with<R>(&self, bucket: Bucket, key: &[u8], f: impl FnOnce(&[u8]) -> R) -> Option<R> {
         let hit = match &self.layer {
             Some(layer) => layer.get(bucket, key),
-            None => self.writer.active.read().get(bucket, key),
+            None => self.writer.active.get(bucket, key),
         };
         match hit {
             Some(value) => value.map(|v| f(&v)),
@@ -113,7 +109,7 @@ impl Read for Batch<'_> {
         }
     }
 
-    fn scan(&self, bucket: Bucket, from: &[u8], to: &[u8], f: &mut dyn FnMut(&[u8], &[u8]) -> ControlFlow<()>) {
+    fn scan(&self, bucket: Bucket, from: &[u8], to: &[u8], f: &mut Visit<'_>) {
         let active = match &self.layer {
             Some(layer) => layer.range(bucket, from, to),
             None => self.writer.active.read().range(bucket, from, to),

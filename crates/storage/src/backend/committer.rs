@@ -4,10 +4,11 @@ use std::{mem, sync::Arc};
 
 use super::{
     Failure, Shared,
-    control::{Job, Turn},
+    control::{DefragStep, Turn},
     defrag::{self, Recording},
     file::File,
-    view::{SharedLayer, State},
+    layer::SharedLayer,
+    view::State,
 };
 
 pub(super) struct Committer {
@@ -44,7 +45,7 @@ impl Committer {
                     self.commit();
                     self.shared.control.finished(ticket);
                 }
-                Turn::Job(job) => self.work(job),
+                Turn::Defrag(step) => self.defrag(step),
                 Turn::Stop { commit } => {
                     if commit {
                         self.commit();
@@ -55,9 +56,9 @@ impl Committer {
         }
     }
 
-    fn work(&mut self, job: Job) {
-        match job {
-            Job::DefragBegin(reply) => {
+    fn defrag(&mut self, step: DefragStep) {
+        match step {
+            DefragStep::Begin(reply) => {
                 self.commit();
                 let begun = self.shared.check().map(|()| {
                     self.recording = Some(Recording::default());
@@ -65,11 +66,11 @@ impl Committer {
                 });
                 let _ = reply.send(begun);
             }
-            Job::DefragEnd(copied, reply) => {
+            DefragStep::End(copied, reply) => {
                 self.commit();
                 let _ = reply.send(self.end_defrag(*copied));
             }
-            Job::DefragGiveUp => self.recording = None,
+            DefragStep::GiveUp => self.recording = None,
         }
     }
 

@@ -13,23 +13,27 @@ use super::{
     file::FileView,
 };
 
-/// What the commit thread is asked to do besides committing.
-pub(super) enum Job {
+/// What a defragmentation asks of the commit thread.
+pub(super) enum DefragStep {
     /// Commit, keep what is committed from then on, and hand out the file as committed.
-    DefragBegin(SyncSender<Result<FileView, Failure>>),
+    Begin(SyncSender<Result<FileView, Failure>>),
     /// Bring the copy up to date and go on with it in place of the file.
-    DefragEnd(Box<Copied>, SyncSender<Result<DefragReport, DefragError>>),
+    End(Box<Copied>, SyncSender<Result<DefragReport, DefragError>>),
     /// The defragmentation is over: keep no more.
-    DefragGiveUp,
+    GiveUp,
 }
 
 /// Why the commit thread woke.
 pub(super) enum Turn {
     /// Commit, then call [`Control::finished`] with the ticket.
-    Commit { ticket: u64 },
-    Job(Job),
+    Commit {
+        ticket: u64,
+    },
+    Defrag(DefragStep),
     /// End; first commit what is left if so said.
-    Stop { commit: bool },
+    Stop {
+        commit: bool,
+    },
 }
 
 /// The commit thread's wishes and tickets.
@@ -48,7 +52,7 @@ struct Inner {
     /// Commits up to this number were asked for, and up to that were done.
     requested: u64,
     completed: u64,
-    job: Option<Job>,
+    step: Option<DefragStep>,
     stop: Option<bool>,
     ended: bool,
 }
@@ -80,13 +84,13 @@ impl Control {
     }
 
     /// False if the thread has ended.
-    pub fn submit(&self, job: Job) -> bool {
+    pub fn submit(&self, step: DefragStep) -> bool {
         let mut inner = self.inner.lock();
-        while inner.job.is_some() && !inner.ended {
+        while inner.step.is_some() && !inner.ended {
             self.done.wait(&mut inner);
         }
         if !inner.ended {
-            inner.job = Some(job);
+            inner.step = Some(step);
             self.wake.notify_one();
         }
         !inner.ended
@@ -104,9 +108,9 @@ impl Control {
             if let Some(commit) = inner.stop {
                 return Turn::Stop { commit };
             }
-            if let Some(job) = inner.job.take() {
+            if let Some(step) = inner.step.take() {
                 self.done.notify_all();
-                return Turn::Job(job);
+                return Turn::Defrag(step);
             }
             let due = inner.pending_since.map(|since| since + interval).filter(|_| !held);
             let asked = inner.requested > inner.completed;
@@ -139,8 +143,8 @@ impl Control {
     pub fn ended(&self) {
         let mut inner = self.inner.lock();
         inner.ended = true;
-        // Drops the reply channel of a job nobody will do.
-        inner.job = None;
+        // Drops the reply channel of a step nobody will do.
+        inner.step = None;
         self.done.notify_all();
     }
 }

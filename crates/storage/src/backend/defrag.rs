@@ -18,10 +18,10 @@ use std::{
 
 use super::{
     Backend, Failure, Shared,
-    control::Job,
+    control::DefragStep,
     file::{File, Sizes},
+    layer::SharedLayer,
     open::{parent, temporary_prefix},
-    view::SharedLayer,
 };
 
 /// What a defragmentation did.
@@ -102,7 +102,7 @@ struct Running<'a> {
 
 impl Drop for Running<'_> {
     fn drop(&mut self) {
-        self.shared.control.submit(Job::DefragGiveUp);
+        self.shared.control.submit(DefragStep::GiveUp);
         self.shared.defragmenting.store(false, Ordering::Release);
         if let Some(observer) = &self.shared.options.observer {
             observer.defrag_ended(self.begin.elapsed());
@@ -136,7 +136,7 @@ impl Backend {
             current_db_size_in_use_bytes = before.in_use,
             "defragmenting"
         );
-        let source = self.ask(Job::DefragBegin)??;
+        let source = self.ask(DefragStep::Begin)??;
         let temporary = Temporary(temporary_path(&shared.path));
         let copy = &temporary.0;
         let copied = source.copy_to(copy, &shared.options);
@@ -147,7 +147,7 @@ impl Backend {
         // Pages of the old file must not be held by the source of the copy while the last commits to it run.
         drop(source);
         let copied = Box::new(Copied { file, temporary, begin, before });
-        let report = self.ask(|reply| Job::DefragEnd(copied, reply))??;
+        let report = self.ask(|reply| DefragStep::End(copied, reply))??;
         tracing::info!(
             path = %shared.path.display(),
             current_db_size_bytes = report.size_after,
@@ -158,11 +158,11 @@ impl Backend {
         Ok(report)
     }
 
-    fn ask<T>(&self, job: impl FnOnce(std::sync::mpsc::SyncSender<T>) -> Job) -> Result<T, Failure> {
+    fn ask<T>(&self, step: impl FnOnce(std::sync::mpsc::SyncSender<T>) -> DefragStep) -> Result<T, Failure> {
         let shared = &self.handle.shared;
         let (reply, answer) = sync_channel(1);
-        shared.control.submit(job(reply));
-        // No answer comes if the thread has ended or ends before it takes the job.
+        shared.control.submit(step(reply));
+        // No answer comes if the thread has ended or ends before it takes the step.
         answer.recv().map_err(|RecvError| shared.check().err().unwrap_or(Failure::Closed))
     }
 }

@@ -12,8 +12,8 @@ use bolt::{Db, ReadTx, WriteTx};
 use super::{
     CommitTimes, Failure, Options,
     failure::Fuse,
-    layer::Layer,
-    view::SharedLayer,
+    layer::{Layer, SharedLayer},
+    view::Visit,
 };
 use crate::Bucket;
 
@@ -148,6 +148,7 @@ fn bolt_options(options: &Options, wait: Duration) -> bolt::Options {
         lock_timeout: Some(wait),
         mmap_bytes: options.map_bytes.unwrap_or(defaults.mmap_bytes),
         no_sync: options.unsafe_no_sync,
+        mlock: options.mlock,
         ..defaults
     }
 }
@@ -186,13 +187,7 @@ impl FileView {
     }
 
     /// Visits keys in `from..to` in order; breaks if `f` does.
-    pub fn scan(
-        &self,
-        bucket: Bucket,
-        from: &[u8],
-        to: &[u8],
-        f: &mut dyn FnMut(&[u8], &[u8]) -> ControlFlow<()>,
-    ) -> ControlFlow<()> {
+    pub fn scan(&self, bucket: Bucket, from: &[u8], to: &[u8], f: &mut Visit<'_>) -> ControlFlow<()> {
         self.try_scan(bucket.name().as_bytes(), from, to, f).unwrap_or_else(|error| {
             self.blow(error);
             ControlFlow::Break(())
@@ -204,7 +199,7 @@ impl FileView {
         bucket: &[u8],
         from: &[u8],
         to: &[u8],
-        f: &mut dyn FnMut(&[u8], &[u8]) -> ControlFlow<()>,
+        f: &mut Visit<'_>,
     ) -> Result<ControlFlow<()>, bolt::Error> {
         let Some(bucket) = self.tx.bucket(bucket)? else { return Ok(ControlFlow::Continue(())) };
         for pair in bucket.range(from, (!to.is_empty()).then_some(to)) {
@@ -248,9 +243,10 @@ impl FileView {
 
     /// Writes everything into the new file `to`, page by page full, and makes it durable.
     pub fn copy_to(&self, to: &Path, options: &Options) -> Result<(), bolt::Error> {
+        let options = bolt::Options { mlock: false, ..bolt_options(options, Duration::ZERO) };
         // What was copied is not read again soon, so it need not count as memory of this process.
         let mut release = |_| self.db.release_memory();
-        bolt::compact(&self.tx, to, bolt_options(options, Duration::ZERO), COPY_TX_BYTES, &mut release)
+        bolt::compact(&self.tx, to, options, COPY_TX_BYTES, &mut release)
     }
 
     pub fn failed(&self) -> Option<Failure> {
@@ -259,7 +255,8 @@ impl FileView {
 
     fn blow(&self, error: bolt::Error) {
         let failure = Failure::read(&self.path, error);
-        tracing::error!(path = %self.path.display(), error = %failure, "backend met a damaged page");
+        let error: &dyn std::error::Error = &failure;
+        tracing::error!(path = %self.path.display(), error, "backend met a damaged page");
         self.fuse.blow(failure);
     }
 }

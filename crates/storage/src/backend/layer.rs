@@ -3,14 +3,53 @@
 use std::{
     collections::BTreeMap,
     ops::{Bound, Deref},
+    sync::{
+        Arc,
+        atomic::{AtomicI64, Ordering},
+    },
 };
 
 use bytes::Bytes;
+use parking_lot::{ArcRwLockWriteGuard, RawRwLock, RwLock, RwLockReadGuard};
 
 use crate::schema::{Bucket, RevisionKey, meta};
 
+/// A layer as the writer and all readers hold it.
+#[derive(Clone)]
+pub(super) struct SharedLayer {
+    lock: Arc<RwLock<Layer>>,
+    floor: Arc<AtomicI64>,
+}
+
+impl Default for SharedLayer {
+    fn default() -> Self {
+        let layer = Layer::default();
+        SharedLayer { floor: layer.floor.clone(), lock: Arc::new(RwLock::new(layer)) }
+    }
+}
+
+impl SharedLayer {
+    pub fn read(&self) -> RwLockReadGuard<'_, Layer> {
+        self.lock.read()
+    }
+
+    pub fn write(&self) -> ArcRwLockWriteGuard<RawRwLock, Layer> {
+        self.lock.write_arc()
+    }
+
+    /// [`Layer::get`]. Most reads are of revisions older than the layer: those need no lock.
+    pub fn get(&self, bucket: Bucket, key: &[u8]) -> Option<Option<Bytes>> {
+        if bucket == Bucket::Key
+            && let Some(main) = key.first_chunk::<8>()
+            && i64::from_be_bytes(*main) < self.floor.load(Ordering::Acquire)
+        {
+            return None;
+        }
+        self.read().get(bucket, key)
+    }
+}
+
 /// Changes of one batch interval, by bucket. `None` as value is a deletion.
-#[derive(Default)]
 pub(super) struct Layer {
     /// Bucket `key`, as long as revisions arrive in order, which is nearly always: appending to a sorted list is far
     /// cheaper than a tree. Invariant: strictly increasing, and no key is also in the tree of the bucket.
@@ -22,6 +61,23 @@ pub(super) struct Layer {
     pub ops: usize,
     /// Keys and values held.
     pub bytes: usize,
+    /// No key of bucket `key` here begins with a smaller number. Changes under the lock, is read without it.
+    floor: Arc<AtomicI64>,
+    floor_known: i64,
+}
+
+impl Default for Layer {
+    fn default() -> Self {
+        Layer {
+            run: Vec::new(),
+            trees: Default::default(),
+            consistent: None,
+            ops: 0,
+            bytes: 0,
+            floor: Arc::new(AtomicI64::new(i64::MAX)),
+            floor_known: i64::MAX,
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,10 +115,11 @@ impl Layer {
     }
 
     pub fn put(&mut self, bucket: Bucket, key: Bytes, value: Option<Bytes>) {
-        if bucket == Bucket::Key
-            && let Some(revision) = RevisionKey::decode(&key)
-        {
-            return self.put_revision(revision, value);
+        if bucket == Bucket::Key {
+            if let Some(revision) = RevisionKey::decode(&key) {
+                return self.put_revision(revision, value);
+            }
+            self.lower_floor(i64::MIN);
         }
         self.count(key.len(), &value);
         self.trees[bucket as usize].insert(key, value);
@@ -70,6 +127,7 @@ impl Layer {
 
     pub fn put_revision(&mut self, key: RevisionKey, value: Option<Bytes>) {
         self.count(RevisionKey::LEN, &value);
+        self.lower_floor(key.main);
         if self.run.last().is_none_or(|(last, _)| *last < key) {
             return self.run.push((key, value));
         }
@@ -107,10 +165,11 @@ impl Layer {
             out.extend(self.consistent_changes().filter(|c| *c.key >= *from && (to.is_empty() || *c.key < *to)));
         }
         if bucket == Bucket::Key {
-            out.extend(self.run_range(from, to).iter().map(|(k, v)| Change {
-                key: ChangeKey::Revision(k.encode()),
-                value: v.clone(),
-            }));
+            out.extend(
+                self.run_range(from, to)
+                    .iter()
+                    .map(|(k, v)| Change { key: ChangeKey::Revision(k.encode()), value: v.clone() }),
+            );
         }
         let first = out.len();
         let upper = if to.is_empty() { Bound::Unbounded } else { Bound::Excluded(to) };
@@ -129,11 +188,23 @@ impl Layer {
         self.bytes += key_bytes + value.as_ref().map_or(0, |v| v.len());
     }
 
+    fn lower_floor(&mut self, main: i64) {
+        if main < self.floor_known {
+            self.floor_known = main;
+            self.floor.store(main, Ordering::Release);
+        }
+    }
+
     fn in_run(&self, key: &[u8]) -> Option<Option<Bytes>> {
         let (first, last) = (self.run.first()?.0, self.run.last()?.0);
         let key = RevisionKey::decode(key)?;
         if key < first || key > last {
             return None;
+        }
+        // Mostly each revision has one change, and then its place is known.
+        let guess = (key.main - first.main) as usize;
+        if let Some((_, value)) = self.run.get(guess).filter(|(k, _)| *k == key) {
+            return Some(value.clone());
         }
         let at = self.run.binary_search_by_key(&key, |(k, _)| *k).ok()?;
         Some(self.run[at].1.clone())
@@ -172,7 +243,7 @@ pub(super) fn overlay(newer: Vec<Change>, older: Vec<Change>) -> Vec<Change> {
 
 /// Sorts by key; of equal keys the first stays. The sort is stable and takes sorted stretches as they are.
 fn settle(changes: &mut Vec<Change>) {
-    changes.sort_by(|a, b| (*a.key).cmp(&*b.key));
+    changes.sort_by(|a, b| a.key.cmp(&b.key));
     changes.dedup_by(|later, first| *later.key == *first.key);
 }
 
@@ -207,6 +278,19 @@ mod tests {
         assert_eq!(layer.get(Bucket::Key, &rev(4).encode()), None);
         assert_eq!(layer.ops, 7);
         assert!(layer.range(Bucket::Key, &rev(9).encode(), &rev(5).encode()).is_empty());
+    }
+
+    #[test]
+    fn what_is_below_the_floor_is_not_here() {
+        let shared = SharedLayer::default();
+        shared.write().put_revision(rev(5), value("5"));
+        shared.write().put_revision(rev(9), value("9"));
+        assert_eq!(shared.get(Bucket::Key, &rev(4).encode()), None);
+        assert_eq!(shared.get(Bucket::Key, &rev(9).encode()), Some(value("9")));
+        shared.write().put_revision(rev(3), None);
+        assert_eq!(shared.get(Bucket::Key, &rev(3).encode()), Some(None));
+        shared.write().put(Bucket::Key, Bytes::from_static(b"\0\0\0\0\0\0\0\0odd"), value("odd"));
+        assert_eq!(shared.get(Bucket::Key, b"\0\0\0\0\0\0\0\0odd"), Some(value("odd")));
     }
 
     #[test]

@@ -44,7 +44,7 @@ pub use observer::{CommitTimes, Observer};
 pub use open::{OpenError, Options};
 pub use read_only::ReadOnly;
 pub use snapshot::Snapshot;
-pub use view::{Read, View};
+pub use view::{Read, View, Visit};
 
 use batch::Writer;
 use control::Control;
@@ -172,7 +172,7 @@ impl Backend {
     }
 
     fn start(path: &Path, options: Options, file: File) -> Result<Backend, OpenError> {
-        let writer = Writer { active: Arc::default() };
+        let writer = Writer { active: Default::default() };
         let state = State { active: writer.active.clone(), frozen: None, file: file.view() };
         let shared = Arc::new(Shared {
             path: path.to_owned(),
@@ -231,7 +231,9 @@ impl Shared {
 
     fn must_wait(&self, writer: &Writer) -> bool {
         let layer = writer.active.read();
-        let over = layer.ops >= self.options.ops_max || layer.bytes >= self.options.bytes_max;
+        // A batch limit set high must not make every batch wait.
+        let ops_max = self.options.ops_max.max(2 * self.options.batch_limit);
+        let over = layer.ops >= ops_max || layer.bytes >= self.options.bytes_max;
         over && self.check().is_ok() && !self.control.has_ended()
     }
 
@@ -261,7 +263,8 @@ impl Shared {
     }
 
     fn fail(&self, failure: Failure) {
-        tracing::error!(path = %self.path.display(), error = %failure, "backend failed, nothing is written any more");
+        let error: &dyn std::error::Error = &failure;
+        tracing::error!(path = %self.path.display(), error, "backend failed, nothing is written any more");
         self.fuse.blow(failure);
         self.wake_writers();
     }

@@ -18,7 +18,7 @@ pub struct Options {
     /// A commit begins at once when so many changes wait, or so many bytes.
     pub batch_limit: usize,
     pub batch_bytes: usize,
-    /// Writers wait when so many changes are ahead of a running commit, or so many bytes.
+    /// Writers wait when so many changes (or twice `batch_limit`) are ahead of a running commit, or so many bytes.
     pub ops_max: usize,
     pub bytes_max: usize,
     /// While a defragmentation copies: when so many bytes were committed meanwhile, commits wait for its end.
@@ -29,6 +29,8 @@ pub struct Options {
     pub map_bytes: Option<u64>,
     /// Commits without waiting for the disk: a crash of the machine may destroy the file.
     pub unsafe_no_sync: bool,
+    /// Keeps the file's pages in memory.
+    pub mlock: bool,
     pub observer: Option<Arc<dyn Observer>>,
 }
 
@@ -45,6 +47,7 @@ impl Default for Options {
             lock_timeout: None,
             map_bytes: None,
             unsafe_no_sync: false,
+            mlock: false,
             observer: None,
         }
     }

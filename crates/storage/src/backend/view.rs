@@ -3,13 +3,15 @@
 use std::{ops::ControlFlow, sync::Arc};
 
 use bytes::Bytes;
-use parking_lot::RwLock;
 
 use super::{
     file::FileView,
-    layer::{Change, Layer, overlay},
+    layer::{Change, SharedLayer, overlay},
 };
 use crate::Bucket;
+
+/// What a scan calls with each key and value; `Break` ends it.
+pub type Visit<'a> = dyn FnMut(&[u8], &[u8]) -> ControlFlow<()> + 'a;
 
 /// Reading, alike from a view and inside a batch (which sees its own changes).
 pub trait Read {
@@ -17,7 +19,7 @@ pub trait Read {
     fn get_with<R>(&self, bucket: Bucket, key: &[u8], f: impl FnOnce(&[u8]) -> R) -> Option<R>;
 
     /// Visits keys in `from..to` (an empty `to` means to the end) in order.
-    fn scan(&self, bucket: Bucket, from: &[u8], to: &[u8], f: &mut dyn FnMut(&[u8], &[u8]) -> ControlFlow<()>);
+    fn scan(&self, bucket: Bucket, from: &[u8], to: &[u8], f: &mut Visit<'_>);
 
     fn get(&self, bucket: Bucket, key: &[u8]) -> Option<Bytes> {
         self.get_with(bucket, key, Bytes::copy_from_slice)
@@ -32,8 +34,6 @@ pub(super) struct State {
     pub frozen: Option<SharedLayer>,
     pub file: FileView,
 }
-
-pub(super) type SharedLayer = Arc<RwLock<Layer>>;
 
 /// A read view: what was applied when it was taken, and perhaps some units applied since. Each unit is seen whole or
 /// not at all by one call of [`Read::get_with`] or [`Read::scan`].
@@ -54,14 +54,14 @@ impl View {
 impl Read for View {
     fn get_with<R>(&self, bucket: Bucket, key: &[u8], f: impl FnOnce(&[u8]) -> R) -> Option<R> {
         // The value leaves the lock before `f` sees it, so `f` may read on, and the writer never waits for it.
-        let hit = self.state.active.read().get(bucket, key);
+        let hit = self.state.active.get(bucket, key);
         match hit {
             Some(value) => value.map(|v| f(&v)),
             None => self.state.get_below(bucket, key, f),
         }
     }
 
-    fn scan(&self, bucket: Bucket, from: &[u8], to: &[u8], f: &mut dyn FnMut(&[u8], &[u8]) -> ControlFlow<()>) {
+    fn scan(&self, bucket: Bucket, from: &[u8], to: &[u8], f: &mut Visit<'_>) {
         let active = self.state.active.read().range(bucket, from, to);
         self.state.scan_below(active, bucket, from, to, f);
     }
@@ -70,7 +70,7 @@ impl Read for View {
 impl State {
     /// Reads under the active layer.
     pub fn get_below<R>(&self, bucket: Bucket, key: &[u8], f: impl FnOnce(&[u8]) -> R) -> Option<R> {
-        let hit = self.frozen.as_ref().and_then(|layer| layer.read().get(bucket, key));
+        let hit = self.frozen.as_ref().and_then(|layer| layer.get(bucket, key));
         match hit {
             Some(value) => value.map(|v| f(&v)),
             None => self.file.get_with(bucket, key, f),
@@ -78,14 +78,7 @@ impl State {
     }
 
     /// Visits what the file holds with the frozen layer and the given `active` changes over it.
-    pub fn scan_below(
-        &self,
-        active: Vec<Change>,
-        bucket: Bucket,
-        from: &[u8],
-        to: &[u8],
-        f: &mut dyn FnMut(&[u8], &[u8]) -> ControlFlow<()>,
-    ) {
+    pub fn scan_below(&self, active: Vec<Change>, bucket: Bucket, from: &[u8], to: &[u8], f: &mut Visit<'_>) {
         let frozen = self.frozen.as_ref().map(|layer| layer.read().range(bucket, from, to)).unwrap_or_default();
         let mut changes = overlay(active, frozen).into_iter().peekable();
         let done = self.file.scan(bucket, from, to, &mut |key, value| {
@@ -103,7 +96,7 @@ impl State {
     }
 }
 
-fn visit(change: &Change, f: &mut dyn FnMut(&[u8], &[u8]) -> ControlFlow<()>) -> ControlFlow<()> {
+fn visit(change: &Change, f: &mut Visit<'_>) -> ControlFlow<()> {
     match &change.value {
         Some(value) => f(&change.key, value),
         None => ControlFlow::Continue(()),

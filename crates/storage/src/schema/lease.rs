@@ -37,7 +37,12 @@ pub(super) fn decode(key: &[u8], value: &[u8]) -> Result<Lease, DecodeError> {
     let lease =
         Lease::decode(value).map_err(|e| DecodeError::new(Bucket::Lease, key, "a lease as leasepb.Lease", e))?;
     if key != key_of(lease.id) {
-        return Err(DecodeError::new(Bucket::Lease, key, "the id of the lease as key", format!("lease {:x}", lease.id)));
+        return Err(DecodeError::new(
+            Bucket::Lease,
+            key,
+            "the id of the lease as key",
+            format!("lease {:x}", lease.id),
+        ));
     }
     Ok(lease)
 }

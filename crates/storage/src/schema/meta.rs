@@ -38,7 +38,8 @@ pub fn put_conf_state(batch: &mut Batch, state: &raftpb::ConfState) {
 
 /// The version whose fields the file has, as written since 3.6.
 pub fn storage_version(read: &impl Read) -> Result<Option<Version>, DecodeError> {
-    read.get_with(Bucket::Meta, STORAGE_VERSION, |v| super::version::decode(Bucket::Meta, STORAGE_VERSION, v)).transpose()
+    read.get_with(Bucket::Meta, STORAGE_VERSION, |v| super::version::decode(Bucket::Meta, STORAGE_VERSION, v))
+        .transpose()
 }
 
 pub fn put_storage_version(batch: &mut Batch, version: Version) {

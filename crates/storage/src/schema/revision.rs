@@ -108,7 +108,7 @@ mod tests {
 
     #[test]
     fn numbers_order_as_bytes_do() {
-        let mut keys = vec![
+        let mut keys = [
             RevisionKey::tombstone(1, 0),
             RevisionKey::new(1, 1),
             RevisionKey::new(256, 0),

@@ -1,6 +1,9 @@
 //! The schema as a table, for tools and for review.
 
-use super::{Bucket, Version, alarm, auth, cluster, lease, member, meta};
+use super::{
+    Bucket, Version, alarm, auth, cluster, lease, member, meta,
+    version::{V3_5, V3_6},
+};
 
 /// One kind of key.
 #[derive(Clone, Copy, Debug)]
@@ -31,6 +34,14 @@ impl std::fmt::Display for Key {
     }
 }
 
+impl std::fmt::Display for Row {
+    /// As a row of a Markdown table.
+    fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
+        let Row { bucket, key, since, encoding, note } = self;
+        write!(f, "| `{}` | `{key}` | {since} | {encoding} | {note} |", bucket.name())
+    }
+}
+
 const V3_0: Version = Version::new(3, 0);
 
 /// Every kind of key there is, by bucket.
@@ -41,17 +52,17 @@ pub const ROWS: &[Row] = &[
     form(Bucket::AuthRoles, "role name", V3_0, "authpb.Role", "a role and its permissions"),
     form(Bucket::AuthUsers, "user name", V3_0, "authpb.User", "a user, its roles and password hash"),
     named(Bucket::Cluster, cluster::CLUSTER_VERSION, V3_0, "text X.Y.0", "what all members agreed on"),
-    named(Bucket::Cluster, cluster::DOWNGRADE, super::version::V3_5, "JSON", "the downgrade job"),
+    named(Bucket::Cluster, cluster::DOWNGRADE, V3_5, "JSON", "the downgrade job"),
     form(Bucket::Key, "revision, 17 or 18 bytes", V3_0, "mvccpb.KeyValue", "a change; 18 bytes: a deletion"),
     form(Bucket::Lease, "id, i64 big endian", V3_0, "leasepb.Lease", "a granted lease"),
     form(Bucket::Members, "member id in hex", V3_0, "JSON", "a member"),
     form(Bucket::MembersRemoved, "member id in hex", V3_0, "text removed", "an id that can never return"),
-    named(Bucket::Meta, meta::CONF_STATE, super::version::V3_5, "JSON", "voters and learners at the consistent index"),
+    named(Bucket::Meta, meta::CONF_STATE, V3_5, "JSON", "voters and learners at the consistent index"),
     named(Bucket::Meta, meta::CONSISTENT_INDEX, V3_0, "u64, big endian", "the last entry whose changes are here"),
     named(Bucket::Meta, meta::FINISHED_COMPACT_REV, V3_0, "revision, 17 bytes", "the last completed compaction"),
     named(Bucket::Meta, meta::SCHEDULED_COMPACT_REV, V3_0, "revision, 17 bytes", "the last begun compaction"),
-    named(Bucket::Meta, meta::STORAGE_VERSION, super::version::V3_6, "text X.Y.0", "the version whose fields are here"),
-    named(Bucket::Meta, meta::TERM, super::version::V3_5, "u64, big endian", "the term of the consistent index"),
+    named(Bucket::Meta, meta::STORAGE_VERSION, V3_6, "text X.Y.0", "the version whose fields are here"),
+    named(Bucket::Meta, meta::TERM, V3_5, "u64, big endian", "the term of the consistent index"),
 ];
 
 /// The row of a key, if the schema knows it.
@@ -73,13 +84,7 @@ fn has_form(bucket: Bucket, key: &[u8]) -> bool {
     }
 }
 
-const fn named(
-    bucket: Bucket,
-    key: &'static [u8],
-    since: Version,
-    encoding: &'static str,
-    note: &'static str,
-) -> Row {
+const fn named(bucket: Bucket, key: &'static [u8], since: Version, encoding: &'static str, note: &'static str) -> Row {
     Row { bucket, key: Key::Named(key), since, encoding, note }
 }
 
@@ -101,8 +106,15 @@ mod tests {
     }
 
     #[test]
+    fn the_document_has_the_same_table() {
+        let doc = include_str!("../../../../docs/storage-format.md");
+        let table: Vec<_> = ROWS.iter().map(Row::to_string).collect();
+        assert!(doc.contains(&table.join("\n")), "docs/storage-format.md should hold:\n{}", table.join("\n"));
+    }
+
+    #[test]
     fn keys_find_their_rows() {
-        assert_eq!(row_of(Bucket::Meta, b"term").map(|r| r.since), Some(super::version::V3_5));
+        assert_eq!(row_of(Bucket::Meta, b"term").map(|r| r.since), Some(V3_5));
         assert_eq!(row_of(Bucket::Lease, &7_i64.to_be_bytes()).map(|r| r.encoding), Some("leasepb.Lease"));
         assert!(row_of(Bucket::Meta, b"other").is_none());
         assert!(row_of(Bucket::Lease, b"short").is_none());

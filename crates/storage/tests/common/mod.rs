@@ -2,6 +2,7 @@
 #![allow(dead_code, reason = "each test binary uses some of it")]
 
 pub mod disk;
+pub mod etcd;
 
 use std::{
     ops::ControlFlow,
@@ -9,6 +10,7 @@ use std::{
     time::Duration,
 };
 
+use prost::Message;
 use storage::{Backend, Bucket, Options, Read, RevisionKey, schema};
 
 pub type Pairs = Vec<(Vec<u8>, Vec<u8>)>;
@@ -53,14 +55,16 @@ pub fn put_unit(backend: &Backend, n: u64) {
     schema::lease::delete(&mut batch, main - 1);
     schema::lease::put(&mut batch, &proto::leasepb::Lease { id: main, ttl: main, remaining_ttl: 0 });
     // As compaction does, an old revision goes now and then.
-    if n % 7 == 0 {
+    if n.is_multiple_of(7) {
         batch.delete(Bucket::Key, &RevisionKey::new(main / 2, 1).encode());
     }
     batch.set_consistent(n, 1 + n / 100);
 }
 
 fn value_of(n: u64, times: usize) -> Vec<u8> {
-    n.to_le_bytes().repeat(times)
+    let value = n.to_le_bytes().repeat(times).into();
+    let kv = proto::mvccpb::KeyValue { key: "k".into(), mod_revision: n as i64, value, ..Default::default() };
+    kv.encode_to_vec()
 }
 
 /// Checks that exactly the units up to the consistent index are there, and returns it.
@@ -86,8 +90,8 @@ pub fn check_units(read: &impl Read) -> u64 {
     assert_eq!(pairs.len(), expected.len(), "at index {index}");
     for ((key, value), expected) in pairs.iter().zip(&expected) {
         assert_eq!(key, expected, "at index {index}");
-        let n = RevisionKey::decode(key).expect("revision").main as u64;
-        assert_eq!(value[..8], n.to_le_bytes());
+        let main = RevisionKey::decode(key).expect("revision").main;
+        assert_eq!(proto::mvccpb::KeyValue::decode(&value[..]).map(|kv| kv.mod_revision), Ok(main));
     }
     index
 }
@@ -101,7 +105,8 @@ pub fn peer(version: &str) -> Option<PathBuf> {
     });
     let dir = root.map(|r| r.join(format!("etcd-{version}"))).filter(|d| d.join("etcd").exists());
     if dir.is_none() {
-        let reason = format!("no real etcd {version} found: set LOCKGATE_PEERS to a dir with etcd-{version}/etcd in it");
+        let reason =
+            format!("no real etcd {version} found: set LOCKGATE_PEERS to a dir with etcd-{version}/etcd in it");
         assert!(std::env::var_os("LOCKGATE_REQUIRE_PEERS").is_none_or(|v| v != "1"), "{reason}");
         eprintln!("SKIPPED: {reason}");
     }

@@ -2,7 +2,8 @@
 //! by its stamp, is left alone.
 
 use std::{
-    fs,
+    fs::{self, Permissions},
+    os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
     process::{Command, Output, Stdio},
     thread,
@@ -22,8 +23,8 @@ pub const CLIENTS: &str = "clients";
 
 const TRIES: u32 = 3;
 const STAMP: &str = "stamp.txt";
-/// What the Python client is installed from; exact, so that a second run means the same.
-const PYTHON_PACKAGES: [&str; 1] = ["etcd3gw==2.7.0"];
+/// The Python client, and the protoc that the Rust client needs at build; exact, so that a second run means the same.
+const PYTHON_PACKAGES: [&str; 2] = ["etcd3gw==2.7.0", "grpcio-tools==1.85.1"];
 
 pub fn run(all: bool) -> Result<()> {
     let cache = peer::cache_dir()?;
@@ -37,10 +38,10 @@ pub fn run(all: bool) -> Result<()> {
     }
     let sources = root()?.join("interop");
     Unit::client(&cache, "go", &sources.join("go"))?.make(|into| build_go_client(&sources.join("go"), into))?;
-    Unit::client(&cache, "rust", &sources.join("rust"))?.make(|into| build_rust_client(&cache, &sources, into))?;
     let recipe = PYTHON_PACKAGES.join("\n");
     Unit { into: cache.join(CLIENTS).join("python"), recipe, programs: vec!["venv/bin/python".to_owned()] }
-        .make(build_python_client)
+        .make(build_python_client)?;
+    Unit::client(&cache, "rust", &sources.join("rust"))?.make(|into| build_rust_client(&cache, &sources, into))
 }
 
 /// A directory of the cache that is made as a whole.
@@ -120,10 +121,14 @@ fn build_go_client(sources: &Path, into: &Path) -> Result<()> {
 
 fn build_rust_client(cache: &Path, sources: &Path, into: &Path) -> Result<()> {
     let target = cache.join(CLIENTS).join("rust-target");
+    let protoc = into.join("protoc");
+    let python = cache.join(CLIENTS).join("python/venv/bin/python");
+    fs::write(&protoc, format!("#!/bin/sh\nexec '{}' -m grpc_tools.protoc \"$@\"\n", python.display()))?;
+    fs::set_permissions(&protoc, Permissions::from_mode(0o755))?;
     with_tries("build", || {
         let mut cargo = nice("cargo");
         cargo.args(["build", "--quiet", "--locked", "--manifest-path"]).arg(sources.join("rust/Cargo.toml"));
-        run_command(cargo.arg("--target-dir").arg(&target))
+        run_command(cargo.arg("--target-dir").arg(&target).env("PROTOC", &protoc))
     })?;
     fs::copy(target.join("debug/scenario"), into.join("scenario"))?;
     Ok(())

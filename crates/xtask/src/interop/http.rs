@@ -46,7 +46,7 @@ impl Http {
     pub fn call(&mut self, path: &str, body: &Value) -> Result<Value> {
         let answer = self.post(path, &body.to_string())?;
         if answer.status != 200 {
-            bail!("{path} answered {}: {}", answer.status, answer.body.trim());
+            bail!("{path} answered {body} with {}: {}", answer.status, answer.body.trim());
         }
         serde_json::from_str(&answer.body).with_context(|| format!("{path} answered no JSON: {}", answer.body))
     }

@@ -1,9 +1,12 @@
 //! `cargo xtask interop`: lockgate beside real etcd, its tools and public clients.
 
 mod ctl;
+mod dir;
 mod fetch;
 mod gateway;
 mod http;
+mod kill9;
+mod load;
 mod normal;
 mod peer;
 mod report;
@@ -21,9 +24,10 @@ use anyhow::{Context, Result, bail};
 use base64::{Engine, engine::general_purpose::STANDARD};
 use clap::Subcommand;
 
+use dir::Tools;
 use report::{Known, Step, Summary};
 use scenario::Scenario;
-use server::Program;
+use server::{End, Program};
 
 #[derive(clap::Args)]
 #[command(args_conflicts_with_subcommands = true)]
@@ -42,10 +46,18 @@ enum Action {
         #[arg(long)]
         all: bool,
     },
+    /// Kill the server at random moments under load and look for lost, doubled and half writes
+    Kill9(kill9::Args),
 }
 
 #[derive(clap::Args)]
 struct Compare {
+    /// Also with peers that only `fetch --all` builds
+    #[arg(long)]
+    all: bool,
+    /// For the random load of data dirs
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
     /// Only scenarios whose name contains this
     #[arg(long)]
     only: Option<String>,
@@ -57,25 +69,64 @@ struct Compare {
 pub fn run(args: &Args) -> Result<ExitCode> {
     match &args.action {
         Some(Action::Fetch { all }) => fetch::run(*all).map(|()| ExitCode::SUCCESS),
+        Some(Action::Kill9(args)) => kill9::run(args, &lockgate(args.lockgate.as_deref())?),
         None => compare(&args.compare),
     }
 }
 
+/// A scenario by its name in the table.
+type Named<'a> = (&'static str, Box<dyn Fn() -> Result<Vec<Step>> + 'a>);
+
 fn compare(args: &Compare) -> Result<ExitCode> {
     let cache = peer::cache_dir()?;
     let etcd = Program::new(peer::find(&cache, peer::ETCD, "etcd")?);
-    let ours = Program::lockgate(lockgate(args.lockgate.as_deref())?);
+    let path = lockgate(args.lockgate.as_deref())?;
+    let ours = Program::lockgate(&path);
+    let tools = Tools { our_utl: our_utl(&path, &cache)?, etcd, ours, cache, seed: args.seed };
     let mut known = Known::read(&root()?.join("interop/known-differences.txt"))?;
     let mut summaries = Vec::new();
+    let scenarios = scenarios(&tools, args.all)?;
     let wanted = |name: &str| args.only.as_ref().is_none_or(|only| name.contains(only.as_str()));
-    for scenario in Scenario::ALL.into_iter().filter(|scenario| wanted(scenario.name())) {
-        summaries.push(timed(scenario.name(), &mut known, || scenario.run(&etcd, &ours)));
+    for (name, run) in scenarios.iter().filter(|(name, _)| wanted(name)) {
+        summaries.push(timed(name, &mut known, run));
     }
     let well = report::print_table(&summaries);
     for row in known.unused(&summaries) {
         println!("no longer differs, remove it from known-differences.txt: {row}");
     }
     Ok(if well { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn scenarios(tools: &Tools, all: bool) -> Result<Vec<Named<'_>>> {
+    let (etcd, ours) = (&tools.etcd, &tools.ours);
+    let mut list: Vec<Named<'_>> = Vec::new();
+    for scenario in Scenario::ALL {
+        list.push((scenario.name(), Box::new(move || scenario.run(etcd, ours))));
+    }
+    let etcdutl = peer::find(&tools.cache, peer::ETCD, "etcdutl")?;
+    list.push(("dir: taken over, stopped", Box::new(|| dir::take_over(tools, End::Stop))));
+    list.push(("dir: taken over, killed", Box::new(|| dir::take_over(tools, End::Kill))));
+    list.push(("dir: founded, stopped", Box::new(|| dir::found(tools, ours, etcd, "3.7.0", End::Stop))));
+    list.push(("dir: founded, killed", Box::new(|| dir::found(tools, ours, etcd, "3.7.0", End::Kill))));
+    list.push(("dir: of 3.6, refused", Box::new(|| dir::refused(tools, peer::ETCD_3_6))));
+    list.push(("dir: of 3.5, refused", Box::new(|| dir::refused(tools, peer::ETCD_3_5))));
+    list.push(("snapshot: ours to etcd", Box::new(move || dir::restore(tools, ours, &etcdutl, etcd))));
+    list.push(("snapshot: etcd to ours", Box::new(|| dir::restore(tools, etcd, &tools.our_utl, ours))));
+    if all {
+        let newest = Program::new(peer::find(&tools.cache, peer::ETCD_3_8, "etcd")?);
+        let founder = Program::new(&ours.path);
+        list.push(("dir: founded, 3.8", Box::new(move || dir::found(tools, &founder, &newest, "3.8.0", End::Stop))));
+    }
+    Ok(list)
+}
+
+/// lockgateutl, or etcdutl when an etcd stands in for lockgate.
+fn our_utl(server: &Path, cache: &Path) -> Result<PathBuf> {
+    if server.file_name().is_some_and(|name| name.to_string_lossy().starts_with("lockgate")) {
+        built("utl", "lockgateutl")
+    } else {
+        peer::find(cache, peer::ETCD, "etcdutl")
+    }
 }
 
 fn timed(name: &str, known: &mut Known, run: impl FnOnce() -> Result<Vec<Step>>) -> Summary {
@@ -119,6 +170,10 @@ fn built(package: &str, binary: &str) -> Result<PathBuf> {
 fn root() -> Result<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2);
     root.map(Path::to_path_buf).context("found no workspace above the xtask crate")
+}
+
+fn unbase64(text: &str) -> Result<String> {
+    Ok(String::from_utf8(STANDARD.decode(text)?)?)
 }
 
 fn base64(bytes: &[u8]) -> String {

@@ -152,7 +152,7 @@ pub fn print_table(summaries: &[Summary]) -> bool {
     for s in summaries {
         println!("{:<24} | {:>5} | {:>5} | {:>9} | {:>5}", s.scenario, s.steps, s.same, s.different, s.known);
         if let Some(failed) = &s.failed {
-            println!("    failed: {failed}");
+            println!("    failed: {}", failed.lines().next().unwrap_or_default());
         }
     }
     !summaries.is_empty() && summaries.iter().all(|s| s.different == 0 && s.failed.is_none())

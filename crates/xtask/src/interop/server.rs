@@ -14,6 +14,7 @@ use anyhow::{Context, Result, bail};
 use super::http::Http;
 
 const START_MAX: Duration = Duration::from_secs(60);
+const REFUSE_MAX: Duration = Duration::from_secs(10);
 const STOP_MAX: Duration = Duration::from_secs(20);
 const POLL: Duration = Duration::from_millis(20);
 
@@ -75,8 +76,10 @@ impl Server {
 
     /// Starts on a dir that must be refused: its exit status and all it said.
     pub fn start_refused(program: &Program, dir: &Path) -> Result<(ExitStatus, String)> {
+        // Without what servers said that ran on the dir before.
+        let _ = fs::remove_file(dir.with_extension("log"));
         let mut server = Server::spawn(program, dir)?;
-        let status = server.wait(START_MAX).context("it should have refused the dir, but runs on")?;
+        let status = server.wait(REFUSE_MAX).context("it should have refused the dir, but runs on")?;
         Ok((status, fs::read_to_string(&server.log)?))
     }
 

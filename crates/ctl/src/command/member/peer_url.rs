@@ -20,7 +20,7 @@ fn check_one(url: &str) -> Result<(), String> {
         return Err(format!("URL address does not have the form \"host:port\": {url}"));
     };
     if !host[colon + 1..].chars().all(|c| c.is_ascii_digit()) {
-        let (url, port) = (quote(url.as_bytes()), quote(host[colon..].as_bytes()));
+        let (url, port) = (quote(url.as_bytes()), quote(&host.as_bytes()[colon..]));
         return Err(format!("parse {url}: invalid port {port} after host"));
     }
     if path.starts_with('/') {

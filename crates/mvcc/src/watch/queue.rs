@@ -1,0 +1,269 @@
+//! The inside of a stream: its watchers, and what waits to be taken.
+
+use std::{
+    collections::{BTreeMap, VecDeque},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+use bytes::Bytes;
+use parking_lot::{Mutex, MutexGuard};
+
+use super::{
+    event::Event,
+    interest::Slot,
+    spec::{Filters, WatchError},
+    stream::Notify,
+};
+use crate::{KeyRange, store::Shared};
+
+const WATCHERS_PER_TURN: usize = 512;
+
+/// A watcher, for those who deliver to it.
+pub(crate) struct Watcher {
+    pub id: i64,
+    pub key: Bytes,
+    pub range_end: Bytes,
+    pub start_revision: i64,
+    pub filters: Filters,
+    pub prev_kv: bool,
+    pub cancelled: AtomicBool,
+    pub stream: Arc<StreamShared>,
+}
+
+/// One event is the common case.
+pub(crate) enum Events {
+    One(Arc<Event>),
+    Many(Vec<Arc<Event>>),
+}
+
+impl Events {
+    pub fn is_empty(&self) -> bool {
+        self.as_slice().is_empty()
+    }
+
+    pub fn as_slice(&self) -> &[Arc<Event>] {
+        match self {
+            Events::One(event) => std::slice::from_ref(event),
+            Events::Many(events) => events,
+        }
+    }
+}
+
+pub(crate) struct StreamShared {
+    pub inner: Mutex<Inner>,
+    pub notify: Box<dyn Notify>,
+}
+
+/// Locked after the hub.
+#[derive(Default)]
+pub(crate) struct Inner {
+    pub watchers: BTreeMap<i64, Entry>,
+    pub next_id: i64,
+    /// From the publisher.
+    pub queue: VecDeque<Queued>,
+    pub queue_bytes: usize,
+    /// Counts what was ever put into and taken from `queue`.
+    pub pushed: u64,
+    pub popped: u64,
+    /// From catching up: before anything of `queue`.
+    pub ready: VecDeque<Queued>,
+    pub unsynced: BTreeMap<i64, Unsynced>,
+    /// Where choosing whom to catch up goes on.
+    pub catch_up_after: i64,
+    /// Queue and history take turns, so neither starves the other.
+    pub history_next: bool,
+    /// Whether to notify.
+    pub armed: bool,
+}
+
+pub(crate) struct Entry {
+    pub watcher: Arc<Watcher>,
+    pub state: State,
+}
+
+impl Entry {
+    /// Whether it has, or has queued, all that it is to be told up to the revision.
+    pub fn is_synced_at(&self, revision: i64) -> bool {
+        matches!(self.state, State::Synced(_)) && revision >= self.watcher.start_revision
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum State {
+    Synced(Slot),
+    Unsynced,
+    Compacted,
+}
+
+#[derive(Clone, Copy)]
+pub(crate) struct Unsynced {
+    /// The first revision not seen.
+    pub min_revision: i64,
+    /// What it has in the queue is before this count, and must be taken first.
+    pub queued_before: u64,
+}
+
+pub(crate) enum Queued {
+    Events {
+        watcher: Arc<Watcher>,
+        events: Events,
+        revision: i64,
+    },
+    /// Of one watcher, or of all.
+    Progress {
+        watcher: Option<Arc<Watcher>>,
+        revision: i64,
+    },
+    Compacted {
+        watcher: Arc<Watcher>,
+        compact_revision: i64,
+    },
+}
+
+impl Queued {
+    pub fn events(&self) -> &[Arc<Event>] {
+        match self {
+            Queued::Events { events, .. } => events.as_slice(),
+            _ => &[],
+        }
+    }
+
+    fn bytes(&self) -> usize {
+        self.events().iter().map(|e| e.len()).sum()
+    }
+}
+
+impl Watcher {
+    /// Whether an event is for it, given that the key is.
+    pub fn wants(&self, revision: i64, is_delete: bool) -> bool {
+        let filtered = if is_delete { self.filters.no_delete } else { self.filters.no_put };
+        revision >= self.start_revision && !filtered
+    }
+
+    pub fn range(&self) -> KeyRange<'_> {
+        KeyRange::new(&self.key, &self.range_end)
+    }
+
+    /// Queues the events of a new revision. `false` if there is no room: then it is unsynced from this revision on.
+    pub fn offer(self: &Arc<Self>, store: &Shared, events: Events, revision: i64) -> bool {
+        let queued = Queued::Events { watcher: self.clone(), events, revision };
+        let bytes = queued.bytes();
+        let mut inner = self.stream.inner.lock();
+        let full = inner.queue.len() >= store.options.watch_queue_items_max
+            || inner.queue_bytes + bytes > store.options.watch_queue_bytes_max;
+        if full && !inner.queue.is_empty() {
+            inner.set_unsynced(self.id, revision);
+            store.counters.slow_watchers.add(1);
+            return false;
+        }
+        store.counters.pending_events.add(queued.events().len());
+        inner.push(queued, bytes);
+        self.stream.wake(inner);
+        true
+    }
+
+    pub fn is_active(&self) -> bool {
+        !self.cancelled.load(Ordering::Relaxed)
+    }
+}
+
+impl StreamShared {
+    /// Notifies, if the stream waits for it.
+    pub fn wake(&self, mut inner: MutexGuard<'_, Inner>) {
+        let armed = std::mem::take(&mut inner.armed);
+        drop(inner);
+        if armed {
+            self.notify.notify();
+        }
+    }
+}
+
+impl Inner {
+    pub fn choose_id(&mut self, wanted: i64) -> Result<i64, WatchError> {
+        if wanted != 0 {
+            let taken = self.watchers.contains_key(&wanted);
+            return if taken { Err(WatchError::DuplicateId) } else { Ok(wanted) };
+        }
+        while self.watchers.contains_key(&self.next_id) {
+            self.next_id += 1;
+        }
+        self.next_id += 1;
+        Ok(self.next_id - 1)
+    }
+    pub fn push(&mut self, queued: Queued, bytes: usize) {
+        self.queue.push_back(queued);
+        self.queue_bytes += bytes;
+        self.pushed += 1;
+    }
+
+    fn set_unsynced(&mut self, id: i64, min_revision: i64) {
+        if let Some(entry) = self.watchers.get_mut(&id) {
+            entry.state = State::Unsynced;
+            self.unsynced.insert(id, Unsynced { min_revision, queued_before: self.pushed });
+        }
+    }
+
+    /// Whether the watcher is there, and is this one.
+    pub fn is_unsynced(&self, watcher: &Arc<Watcher>) -> bool {
+        let same = |entry: &Entry| Arc::ptr_eq(&entry.watcher, watcher);
+        self.unsynced.contains_key(&watcher.id) && self.watchers.get(&watcher.id).is_some_and(same)
+    }
+
+    pub fn set_synced(&mut self, id: i64, slot: Slot) {
+        self.leave_unsynced(id, State::Synced(slot));
+    }
+
+    pub fn set_compacted(&mut self, id: i64) {
+        self.leave_unsynced(id, State::Compacted);
+    }
+
+    fn leave_unsynced(&mut self, id: i64, state: State) {
+        self.unsynced.remove(&id);
+        if let Some(entry) = self.watchers.get_mut(&id) {
+            entry.state = state;
+        }
+    }
+
+    pub fn take(&mut self) -> Option<Queued> {
+        if let Some(queued) = self.ready.pop_front() {
+            return Some(queued);
+        }
+        loop {
+            let queued = self.queue.pop_front()?;
+            self.popped += 1;
+            self.queue_bytes -= queued.bytes();
+            self.history_next = true;
+            if !self.is_untrue(&queued) {
+                return Some(queued);
+            }
+        }
+    }
+
+    /// Whether it is progress of all, but a watcher came since that has still to be told of the past. A client that
+    /// reconnects would go on after the progress, and miss it.
+    fn is_untrue(&self, queued: &Queued) -> bool {
+        match queued {
+            Queued::Progress { watcher: None, revision } => self.unsynced.values().any(|u| u.min_revision <= *revision),
+            _ => false,
+        }
+    }
+
+    /// Whom to read history for now: one after the other gets a turn, and all that are ahead of it come along.
+    pub fn take_turn(&mut self) -> Option<Vec<(Arc<Watcher>, i64)>> {
+        if !self.ready.is_empty() || !(self.history_next || self.queue.is_empty()) {
+            return None;
+        }
+        self.history_next = false;
+        let may = |u: &Unsynced| u.queued_before <= self.popped;
+        let after = self.unsynced.range(self.catch_up_after.saturating_add(1)..).find(|(_, u)| may(u));
+        let (&first, base) = after.or_else(|| self.unsynced.iter().find(|(_, u)| may(u)))?;
+        self.catch_up_after = first;
+        let base = base.min_revision;
+        let ahead = self.unsynced.iter().filter(|(_, u)| may(u) && u.min_revision >= base);
+        let with_watcher = |(id, u): (&i64, &Unsynced)| Some((self.watchers.get(id)?.watcher.clone(), u.min_revision));
+        Some(ahead.take(WATCHERS_PER_TURN).filter_map(with_watcher).collect())
+    }
+}
