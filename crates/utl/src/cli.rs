@@ -48,6 +48,7 @@ enum Commands {
 #[derive(clap::Args)]
 #[command(after_help = "Example: source <(lockgateutl completion bash)")]
 struct CompletionArgs {
+    /// bash, zsh, fish or powershell
     #[arg(value_name = "SHELL")]
     args: Vec<String>,
 }
@@ -97,6 +98,7 @@ enum SnapshotCommand {
 #[derive(clap::Args)]
 #[command(after_help = "Example: lockgateutl snapshot status backup.db -w table")]
 struct StatusArgs {
+    /// The snapshot, or a database that no server runs on
     #[arg(value_name = "FILE")]
     args: Vec<PathBuf>,
 }
