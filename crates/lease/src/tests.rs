@@ -130,9 +130,10 @@ fn many_leases_do_not_end_together() {
     }
     w.lessor.promote(s(0), s(0), false);
     assert_eq!(w.lessor.take_expired(s(10)).len(), 1);
-    let mut ended = 0;
-    for half in 21..=40 {
-        ended += w.lessor.take_expired(Duration::from_millis(half * 500)).iter().filter(|id| **id != 1).count();
+    // They come at the rate that revoking can keep up with, and all of them within a few seconds.
+    let mut ended = std::collections::BTreeSet::from([1]);
+    for half in 21..=32 {
+        ended.extend(w.lessor.take_expired(Duration::from_millis(half * 500)));
     }
-    assert_eq!(ended, 2999);
+    assert_eq!(ended.len(), 3000);
 }

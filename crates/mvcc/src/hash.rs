@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 
 use storage::{Bucket, Read, schema::RevisionKey};
 
-use crate::{Error, KeyRange, Revision, store::Shared};
+use crate::{Error, KeyRange, Revision, index::visit_in_steps, store::Shared};
 
 /// Equal on members that hold the same revisions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -136,7 +136,7 @@ impl Shared {
     /// The newest revision up to `rev` of each key that exists then, ascending.
     fn kept_at(&self, rev: i64) -> Vec<Revision> {
         let mut keep = Vec::new();
-        self.index.read().visit(KeyRange::new(b"", b"\0"), |_, ki| {
+        visit_in_steps(&self.index, KeyRange::new(b"\0", b"\0"), |_, ki| {
             keep.extend(ki.keep(rev));
             ControlFlow::Continue(())
         });

@@ -6,6 +6,8 @@
 
 use std::ops::ControlFlow;
 
+use parking_lot::RwLock;
+
 use crate::{
     KeyRange, Revision,
     hints::Hints,
@@ -132,18 +134,31 @@ impl Index {
     }
 
     /// Visits the keys of a range in order.
-    pub fn visit(&self, range: KeyRange<'_>, mut f: impl FnMut(&[u8], &KeyIndex) -> ControlFlow<()>) {
+    pub fn visit(&self, range: KeyRange<'_>, f: impl FnMut(&[u8], &KeyIndex) -> ControlFlow<()>) {
+        self.visit_some(range, usize::MAX, f);
+    }
+
+    /// Visits keys of a range in order, up to the end of the leaf in which the count gets to `keys_min`. Gives where to go
+    /// on, unless it is at the end or `f` ended it.
+    fn visit_some(
+        &self,
+        range: KeyRange<'_>,
+        keys_min: usize,
+        mut f: impl FnMut(&[u8], &KeyIndex) -> ControlFlow<()>,
+    ) -> Option<Box<[u8]>> {
         let KeyRange { start, end } = range;
         if end.is_point() {
-            if let Some(ki) = self.key_index(start) {
-                let _ = f(start, ki);
-            }
-            return;
+            let _ = f(start, self.key_index(start)?);
+            return None;
         }
-        let first = self.place(start);
+        let (first, mut visited) = (self.place(start), 0);
         let mut skip = first.leaf;
         for branch in &self.branches[first.branch..] {
-            for leaf in &branch.leaves[std::mem::take(&mut skip)..] {
+            let skipped = std::mem::take(&mut skip);
+            for (leaf, bound) in branch.leaves.iter().zip(&branch.bounds).skip(skipped) {
+                if visited >= keys_min {
+                    return Some(bound.clone());
+                }
                 let Some(last) = leaf.entries.last() else { continue };
                 // Keys are compared where the range begins and ends; all leaves between are inside.
                 let from = if leaf.key(&leaf.entries[0]) >= start { 0 } else { leaf.position(start) };
@@ -151,14 +166,16 @@ impl Index {
                 let to = if whole { leaf.entries.len() } else { leaf.end_position(&end) };
                 for entry in leaf.entries.get(from..to).unwrap_or_default() {
                     if f(leaf.key(entry), &entry.revisions).is_break() {
-                        return;
+                        return None;
                     }
                 }
                 if !whole {
-                    return;
+                    return None;
                 }
+                visited += to.saturating_sub(from);
             }
         }
+        None
     }
 
     /// Compacts at least `keys_min` keys from `from` on, so that the lock is held for a bounded time. Gives where to go
@@ -235,6 +252,23 @@ impl Index {
     }
 }
 
+/// Visits a range as [`Index::visit`] does, but lets the writer in between, so that reading a large range does not hold
+/// it up. What is read at a revision is not changed by later ones; whether a compaction came in between is the
+/// caller's to ask.
+pub(crate) fn visit_in_steps(
+    index: &RwLock<Index>,
+    range: KeyRange<'_>,
+    mut f: impl FnMut(&[u8], &KeyIndex) -> ControlFlow<()>,
+) {
+    let mut next = index.read().visit_some(range, VISIT_STEP, &mut f);
+    while let Some(start) = next {
+        let rest = KeyRange { start: &start, end: range.end };
+        next = index.read().visit_some(rest, VISIT_STEP, &mut f);
+    }
+}
+
+/// Keys visited before the lock is given back: some tens of microseconds.
+const VISIT_STEP: usize = 4096;
 const BRANCH_MAX: usize = 256;
 
 impl Branch {
@@ -262,6 +296,7 @@ impl Branch {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::End;
 
     fn keys(index: &Index, start: &[u8], end: &[u8], at: i64) -> Vec<Vec<u8>> {
         let mut found = Vec::new();
@@ -287,6 +322,18 @@ mod tests {
             let mut want: Vec<Vec<u8>> = (0..n).map(|i| i.to_string().into_bytes()).collect();
             want.sort();
             assert_eq!(keys(&index, b"\0", b"\0", i64::MAX), want);
+            for some in [1, 100, 4000] {
+                let (mut found, mut next) = (Vec::new(), Some(Box::from(*b"1")));
+                while let Some(start) = next {
+                    let range = KeyRange { start: &start, end: End::Before(b"8") };
+                    next = index.visit_some(range, some, |key, _| {
+                        found.push(key.to_vec());
+                        ControlFlow::Continue(())
+                    });
+                }
+                let inside = want.iter().filter(|k| k[0] >= b'1' && k[0] < b'8');
+                assert!(found.iter().eq(inside));
+            }
             assert_eq!(index.stats(), IndexStats { live: 5000, keys: 5000, revisions: 5000 });
             for i in 0..n {
                 let key = (i * step % n).to_string();

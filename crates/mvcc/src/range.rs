@@ -15,7 +15,7 @@ use proto::{
 
 use crate::{
     Error, KeyRange, Revision,
-    index::Index,
+    index::{Index, visit_in_steps},
     key_index::Found,
     raw_kv::{KvFields, RawKvs, RawKvsBuilder},
 };
@@ -109,7 +109,7 @@ impl<V: Values> At<'_, V> {
         } else {
             Keep::Revisions
         };
-        hits.find(&self.index.read(), range, rev, limit, keep, count);
+        hits.find(self.index, range, rev, limit, keep, count);
         self.check_compacted(rev)?;
         let mut result = RangeResult { count: hits.count, revision: self.current, ..Default::default() };
         if req.count_only {
@@ -141,7 +141,7 @@ impl<V: Values> At<'_, V> {
         f: &mut dyn FnMut(&KvFields<'_>) -> bool,
     ) -> Result<(), Error> {
         let mut hits = Hits::default();
-        hits.find(&self.index.read(), range, self.current, 0, Keep::Revisions, Count::Read);
+        hits.find(self.index, range, self.current, 0, Keep::Revisions, Count::Read);
         self.check_compacted(self.current)?;
         for found in &hits.found {
             let goes_on = if values {
@@ -262,8 +262,8 @@ struct Hits {
 }
 
 impl Hits {
-    fn find(&mut self, index: &Index, range: KeyRange<'_>, at: i64, limit: usize, keep: Keep, count: Count) {
-        index.visit(range, |key, ki| {
+    fn find(&mut self, index: &RwLock<Index>, range: KeyRange<'_>, at: i64, limit: usize, keep: Keep, count: Count) {
+        visit_in_steps(index, range, |key, ki| {
             let full = limit > 0 && self.found.len() >= limit;
             if full && count == Count::Read {
                 return ControlFlow::Break(());

@@ -200,3 +200,10 @@ impl Shared {
         }
     }
 }
+
+const _: () = {
+    const fn shared_between_threads<T: Send + Sync>() {}
+    shared_between_threads::<Store>();
+    shared_between_threads::<WatchStream>();
+    shared_between_threads::<CompactionJob>();
+};

@@ -65,6 +65,7 @@ fn readers_see_whole_revisions() {
             });
         }
         scope.spawn(|| compact(&store, &backend, &done));
+        scope.spawn(|| watch_again(&store, &done));
         for n in 2..=WRITES {
             write(&store, &backend, n);
             if n % 16 == 0 {
@@ -82,7 +83,7 @@ fn readers_see_whole_revisions() {
 
 fn read(store: &Store, back: i64) {
     let newest = store.revision();
-    let revision = if back == 0 { 0 } else { newest - back };
+    let revision = if back == 0 { 0 } else { (newest - back).max(2) };
     let response = match store.range(&all(revision)) {
         Ok(result) => result.into_response(),
         Err(Error::Compacted { .. }) if revision > 0 => return,
@@ -112,6 +113,30 @@ fn compact(store: &Store, backend: &storage::Backend, done: &AtomicBool) {
             }
         }
         thread::sleep(Duration::from_millis(2));
+    }
+}
+
+/// Begins in the near past over and over: going from history to what is new, nothing is lost or told twice.
+fn watch_again(store: &Store, done: &AtomicBool) {
+    while !done.load(Ordering::SeqCst) {
+        let stream = store.watch_stream(|| {});
+        let start_revision = (store.revision() - 3).max(2);
+        stream.watch(WatchSpec { key: "k00".into(), start_revision, ..Default::default() }).expect("watches");
+        let mut next = start_revision;
+        while next < start_revision + 20 && !done.load(Ordering::SeqCst) {
+            let Some(item) = stream.next() else {
+                thread::sleep(Duration::from_micros(20));
+                continue;
+            };
+            if item.compact_revision != 0 {
+                break;
+            }
+            for event in &item.events {
+                let event = Event::decode(&event[..]).expect("an event");
+                assert_eq!(event.kv.map(|kv| kv.mod_revision), Some(next));
+                next += 1;
+            }
+        }
     }
 }
 

@@ -124,10 +124,11 @@ impl ApplyLoop {
 
     /// A leader's first entry is applied: all earlier ones are too, so leases may be let go from here on.
     fn promote_lessor(&mut self) {
+        // Asked under the lock: if the leadership is lost after the question, the demotion comes after us.
+        let mut lessor = self.state.lessor.lock();
         if self.shared.status().is_leader {
             let now = self.state.epoch.elapsed();
-            let extend = self.options.election_timeout;
-            self.state.lessor.lock().promote(now, extend, self.options.lease_checkpoints);
+            lessor.promote(now, self.options.election_timeout, self.options.lease_checkpoints);
         }
     }
 

@@ -179,6 +179,8 @@ impl<L: Log> RaftLoop<L> {
     /// Carries out the core's work, in the order `core.rs` gives.
     fn work(&mut self) -> Result<(), FatalError> {
         while let Some(mut work) = self.core.take_work() {
+            // Before anything is handed on: apply must know of a new leader when it meets its first entry.
+            self.publish_status();
             self.hand_on(std::mem::take(&mut work.committed))?;
             self.answer_reads(&work);
             self.persist(&work)?;
@@ -246,10 +248,12 @@ impl<L: Log> RaftLoop<L> {
 
     fn publish_status(&mut self) {
         let status = self.core.status();
-        if self.shared.status().is_leader && !status.is_leader {
+        let lost = self.shared.status().is_leader && !status.is_leader;
+        self.shared.publish(status);
+        if lost {
+            // After publishing: see `ApplyLoop::promote_lessor`.
             self.lessor.lock().demote();
         }
-        self.shared.publish(status);
     }
 
     fn compact(&mut self) {
