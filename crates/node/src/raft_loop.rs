@@ -32,14 +32,24 @@ const COMPACT_SLACK: u64 = 128;
 
 /// What may happen to the raft thread.
 pub(crate) enum Input {
-    Propose { id: u64, data: Bytes },
-    ReadIndex { done: oneshot::Sender<()> },
+    Propose {
+        id: u64,
+        data: Bytes,
+    },
+    ReadIndex {
+        done: oneshot::Sender<()>,
+    },
     /// A configuration change has been applied; the core must follow.
-    ConfChange { change: raft::eraftpb::ConfChange, done: std::sync::mpsc::Sender<raftpb::ConfState> },
+    ConfChange {
+        change: raft::eraftpb::ConfChange,
+        done: std::sync::mpsc::Sender<raftpb::ConfState>,
+    },
     /// Entries have been applied that others of the core's doings wait for.
     Applied,
     /// The file covers the log up to here.
-    Snapshot { record: walpb::Snapshot },
+    Snapshot {
+        record: walpb::Snapshot,
+    },
     /// Writes down the commit index and ends the thread.
     Stop,
 }
