@@ -125,10 +125,10 @@ impl Member {
         fs::read_to_string(&self.log).unwrap_or_default()
     }
 
-    /// Memory in use, from the kernel.
+    /// Memory that is not a mapped file, from the kernel.
     pub fn resident_bytes(&self) -> u64 {
         let status = fs::read_to_string(format!("/proc/{}/status", self.pid())).expect("process status");
-        let line = status.lines().find(|line| line.starts_with("VmRSS:")).expect("VmRSS");
+        let line = status.lines().find(|line| line.starts_with("RssAnon:")).expect("RssAnon");
         line.split_whitespace().nth(1).expect("number").parse::<u64>().expect("number") * 1024
     }
 
