@@ -198,7 +198,7 @@ impl Rng {
 }
 
 /// A port that nobody listens on. Test binaries that run at once begin at different ones.
-fn free_port() -> u16 {
+pub fn free_port() -> u16 {
     const FIRST: u16 = 37_000;
     const COUNT: u16 = 1000;
     static NEXT: AtomicU16 = AtomicU16::new(0);
