@@ -75,7 +75,8 @@ async fn killed_at_any_time() {
         let member = place.start(&["--snapshot-count=50"]);
         let now = check(&member, &known, round).await;
         assert!(now >= revision, "round {round}: revision {now} after {revision}");
-        let client = member.client().await;
+        // A write that was surely not sent is tried again for so long.
+        let client = member.client().await.with_timeout(Duration::from_secs(3));
         let writers: Vec<_> =
             (0..WRITERS).map(|writer| tokio::spawn(write(client.clone(), writer, known.clone()))).collect();
         let housekeeping = tokio::spawn(housekeeping(client.clone()));
