@@ -6,7 +6,7 @@ use std::{
     collections::BTreeMap,
     process::Command,
     sync::{Arc, Mutex},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use client::{Client, Get, Put};
@@ -51,6 +51,16 @@ async fn check(member: &Member, known: &Known, round: u64) -> i64 {
     member.client().await.status().await.expect("status").header.expect("header").revision
 }
 
+/// Compactions and defragmentations all the time, so that ends fall into them.
+async fn housekeeping(client: Client) {
+    while let Ok(status) = client.status().await {
+        let revision = status.header.expect("header").revision - 5;
+        // Too early or too late is as good.
+        let _ = client.compact(revision, false).await;
+        let _ = client.defragment().await;
+    }
+}
+
 fn number(value: &[u8]) -> u64 {
     std::str::from_utf8(value).expect("text").parse().expect("number")
 }
@@ -65,9 +75,11 @@ async fn killed_at_any_time() {
         let member = place.start(&["--snapshot-count=50"]);
         let now = check(&member, &known, round).await;
         assert!(now >= revision, "round {round}: revision {now} after {revision}");
-        let client = member.client().await;
+        // A write that was surely not sent is tried again for so long.
+        let client = member.client().await.with_timeout(Duration::from_secs(3));
         let writers: Vec<_> =
             (0..WRITERS).map(|writer| tokio::spawn(write(client.clone(), writer, known.clone()))).collect();
+        let housekeeping = tokio::spawn(housekeeping(client.clone()));
         tokio::time::sleep(Duration::from_millis(20 + rng.below(300))).await;
         revision = client.status().await.expect("status").header.expect("header").revision;
         if rng.below(4) == 0 {
@@ -80,6 +92,7 @@ async fn killed_at_any_time() {
         for writer in writers {
             writer.await.expect("writer");
         }
+        housekeeping.abort();
     }
     let member = place.start(&[]);
     check(&member, &known, ROUNDS).await;
@@ -100,6 +113,75 @@ fn killed_while_a_dir_is_made() {
         }
         place.start(&[]).kill();
     }
+}
+
+/// From the first moment of every life leases can be renewed, and those that nobody renews end.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn leases_live_on() {
+    let place = Place::new();
+    let member = place.start(&[]);
+    let client = member.client().await;
+    let (long, short) = (1000, 3);
+    client.lease_grant(600, long).await.expect("grant");
+    client.lease_grant(1, short).await.expect("grant");
+    client.put(Put::new("long", "").lease(long)).await.expect("put");
+    client.put(Put::new("short", "").lease(short)).await.expect("put");
+    member.kill();
+    for _ in 0..5 {
+        let member = place.start(&[]);
+        let renewed = member.client().await.lease_keep_alive_once(long).await.expect("renew");
+        assert_eq!(renewed.ttl, 600);
+        member.kill();
+    }
+    let member = place.start(&[]);
+    let client = member.client().await;
+    let begin = Instant::now();
+    while client.get("short").await.expect("get").count > 0 {
+        assert!(begin.elapsed() < Duration::from_secs(15), "the lease does not end: {}", member.log());
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    assert_eq!(client.get("long").await.expect("get").count, 1);
+    assert_eq!(client.leases().await.expect("leases").leases.len(), 1);
+}
+
+/// A compaction that was answered goes on after a crash, to the same end as one that was not cut off.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn compaction_goes_on() {
+    let place = Place::new();
+    let member = place.start(&["--compaction-batch-limit=10", "--compaction-sleep-interval=1s"]);
+    let client = member.client().await;
+    for i in 0..300 {
+        client.put(Put::new(format!("k{}", i % 7), i.to_string())).await.expect("put");
+    }
+    let at = |revision| client.hash_kv(revision);
+    let before = at(0).await.expect("hash");
+    client.compact(250, false).await.expect("compact");
+    member.kill();
+
+    let member = place.start(&[]);
+    let client = member.client().await;
+    let begin = Instant::now();
+    while !member.log().contains("finished scheduled compaction") {
+        assert!(begin.elapsed() < Duration::from_secs(10), "{}", member.log());
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    let error = client.get(Get::key("k1").revision(249)).await.unwrap_err();
+    assert_eq!(error.kind(), Some(client::Kind::Compacted));
+    client.get(Get::key("k1").revision(250)).await.expect("get");
+    let after = client.hash_kv(0).await.expect("hash");
+    assert_eq!((after.compact_revision, after.hash_revision), (250, before.hash_revision));
+    assert_eq!(after.hash, uncut_hash().await, "as if it had not been cut off");
+}
+
+async fn uncut_hash() -> u32 {
+    let place = Place::new();
+    let member = place.start(&[]);
+    let client = member.client().await;
+    for i in 0..300 {
+        client.put(Put::new(format!("k{}", i % 7), i.to_string())).await.expect("put");
+    }
+    client.compact(250, true).await.expect("compact");
+    client.hash_kv(0).await.expect("hash").hash
 }
 
 /// With a full disk the member ends and says so; with room again, everything answered is there.

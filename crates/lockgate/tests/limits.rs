@@ -6,8 +6,8 @@ use client::{Get, Put, Txn};
 use common::{Member, Place};
 use prost::Message;
 use proto::etcdserverpb::{
-    PutRequest, RangeRequest, WatchCreateRequest, WatchRequest, kv_client::KvClient, watch_client::WatchClient,
-    watch_request::RequestUnion,
+    PutRequest, RangeRequest, SnapshotRequest, WatchCreateRequest, WatchRequest, kv_client::KvClient,
+    maintenance_client::MaintenanceClient, watch_client::WatchClient, watch_request::RequestUnion,
 };
 use tonic::{Code, Request, Status, metadata::MetadataValue, transport::Channel};
 
@@ -105,6 +105,30 @@ async fn slow_requests_are_logged() {
     let member = place.start(&[]);
     member.client().await.put(Put::new("k", "v")).await.expect("put");
     assert!(!member.log().contains("request stats"), "{}", member.log());
+}
+
+/// More clients than there are threads ask for the file and do not read it; others, and the end, do not wait for them.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn snapshots_that_nobody_reads() {
+    let place = Place::new();
+    let member = place.start(&[]);
+    let client = member.client().await;
+    for i in 0..5 {
+        client.put(Put::new(format!("k{i}"), vec![7u8; 300_000])).await.expect("put");
+    }
+    let mut silent = Vec::new();
+    for _ in 0..6 {
+        let channel = channel(&member).await;
+        for _ in 0..100 {
+            let mut maintenance = MaintenanceClient::new(channel.clone());
+            silent.push(maintenance.snapshot(SnapshotRequest::default()).await.expect("snapshot").into_inner());
+        }
+    }
+    client.defragment().await.expect("defragment");
+    client.hash_kv(0).await.expect("hash");
+    let begin = std::time::Instant::now();
+    let ended = member.stop();
+    assert!(ended.status.success() && begin.elapsed().as_secs() < 5, "{:?}: {}", begin.elapsed(), ended.log);
 }
 
 /// etcd's documented way out of a full quota, over a crash.

@@ -1,10 +1,16 @@
 //! Sends the database file to a client, with its SHA-256 at the end.
 
+use std::{
+    pin::Pin,
+    task::{Context, Poll},
+    time::Instant,
+};
+
 use bytes::Bytes;
+use futures_util::Stream;
 use proto::etcdserverpb::SnapshotResponse;
 use sha2::{Digest, Sha256};
-use storage::{Backend, schema};
-use tokio::sync::mpsc::Sender;
+use storage::{Backend, Snapshot, schema};
 use tonic::Status;
 
 use crate::status;
@@ -12,33 +18,53 @@ use crate::status;
 /// As etcd's: a few pages of the file in one message.
 const CHUNK_BYTES: usize = 32 * 1024;
 
-/// Runs on a thread that may block. Ends early if the client goes away.
-pub fn send(backend: &Backend, to: &Sender<Result<SnapshotResponse, Status>>) {
-    if let Err(status) = try_send(backend, to) {
-        // Fails only if the client is gone.
-        let _ = to.blocking_send(Err(status));
+/// The pieces of the file. One is read when the one before it has been taken, so a slow client holds a view of the
+/// database, but neither memory nor a thread.
+pub struct Pieces {
+    snapshot: Snapshot,
+    version: String,
+    /// `None` when the digest is sent.
+    hash: Option<Sha256>,
+    begin: Instant,
+}
+
+impl Pieces {
+    /// Commits what is applied, so it may block.
+    pub fn open(backend: &Backend) -> Result<Pieces, Status> {
+        let version = schema::meta::storage_version(&backend.view()).map_err(|e| status::unknown(e.to_string()))?;
+        let version = version.map(|v| v.stored()).unwrap_or_default();
+        let snapshot = backend.snapshot().map_err(|e| status::unknown(e.to_string()))?;
+        let total_bytes = snapshot.size();
+        tracing::info!(total_bytes, storage_version = %version, "sending database snapshot to client");
+        Ok(Pieces { snapshot, version, hash: Some(Sha256::new()), begin: Instant::now() })
+    }
+
+    fn next_piece(&mut self) -> Option<Result<SnapshotResponse, Status>> {
+        let hash = self.hash.as_mut()?;
+        let blob = match self.snapshot.next_chunk(CHUNK_BYTES) {
+            Ok(Some(blob)) => {
+                hash.update(&blob);
+                blob
+            }
+            Ok(None) => Bytes::copy_from_slice(&self.hash.take()?.finalize()),
+            Err(error) => {
+                self.hash = None;
+                return Some(Err(status::unknown(error.to_string())));
+            }
+        };
+        if self.hash.is_none() {
+            let (total_bytes, took) = (self.snapshot.size(), self.begin.elapsed());
+            tracing::info!(total_bytes, ?took, "successfully sent database snapshot to client");
+        }
+        let remaining_bytes = self.snapshot.remaining();
+        Some(Ok(SnapshotResponse { remaining_bytes, blob, version: self.version.clone(), ..Default::default() }))
     }
 }
 
-fn try_send(backend: &Backend, to: &Sender<Result<SnapshotResponse, Status>>) -> Result<(), Status> {
-    let begin = std::time::Instant::now();
-    let version = schema::meta::storage_version(&backend.view()).map_err(|e| status::unknown(e.to_string()))?;
-    let version = version.map(|v| v.stored()).unwrap_or_default();
-    let mut snapshot = backend.snapshot().map_err(|e| status::unknown(e.to_string()))?;
-    let total = snapshot.size();
-    tracing::info!(total_bytes = total, storage_version = %version, "sending database snapshot to client");
-    let mut hash = Sha256::new();
-    let mut left = total;
-    while let Some(blob) = snapshot.next_chunk(CHUNK_BYTES).map_err(|e| status::unknown(e.to_string()))? {
-        hash.update(&blob);
-        left -= blob.len() as u64;
-        let message = SnapshotResponse { remaining_bytes: left, blob, version: version.clone(), ..Default::default() };
-        if to.blocking_send(Ok(message)).is_err() {
-            return Ok(());
-        }
+impl Stream for Pieces {
+    type Item = Result<SnapshotResponse, Status>;
+
+    fn poll_next(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        Poll::Ready(self.next_piece())
     }
-    let blob = Bytes::copy_from_slice(&hash.finalize());
-    let _ = to.blocking_send(Ok(SnapshotResponse { blob, version, ..Default::default() }));
-    tracing::info!(total_bytes = total, took = ?begin.elapsed(), "successfully sent database snapshot to client");
-    Ok(())
 }

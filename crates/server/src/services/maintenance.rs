@@ -1,31 +1,27 @@
 //! Maintenance: status, alarms, defragmentation, hashes, snapshots, downgrade.
 
-use std::pin::Pin;
-
-use futures_util::{Stream, StreamExt};
 use node::Response as Applied;
 use proto::{
     Version,
     etcdserverpb::{
         AlarmMember, AlarmRequest, AlarmResponse, DefragmentRequest, DefragmentResponse, DowngradeInfo,
         DowngradeRequest, DowngradeResponse, HashKvRequest, HashKvResponse, HashRequest, HashResponse,
-        InternalRaftRequest, MoveLeaderRequest, MoveLeaderResponse, SnapshotRequest, SnapshotResponse, StatusRequest,
+        InternalRaftRequest, MoveLeaderRequest, MoveLeaderResponse, SnapshotRequest, StatusRequest,
         StatusResponse, downgrade_request::DowngradeAction, maintenance_server::Maintenance,
     },
     membershippb::DowngradeInfoSetRequest,
 };
 use storage::schema;
-use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Response, Status};
 
 use super::{Context, mismatch};
-use crate::{VERSION, snapshot, status};
+use crate::{VERSION, snapshot::Pieces, status};
 
 pub struct MaintenanceService(pub Context);
 
 #[tonic::async_trait]
 impl Maintenance for MaintenanceService {
-    type SnapshotStream = Pin<Box<dyn Stream<Item = Result<SnapshotResponse, Status>> + Send>>;
+    type SnapshotStream = Pieces;
 
     async fn alarm(&self, request: Request<AlarmRequest>) -> Result<Response<AlarmResponse>, Status> {
         let alarm = InternalRaftRequest { alarm: Some(request.into_inner()), ..Default::default() };
@@ -106,10 +102,9 @@ impl Maintenance for MaintenanceService {
     }
 
     async fn snapshot(&self, _: Request<SnapshotRequest>) -> Result<Response<Self::SnapshotStream>, Status> {
-        let (sender, receiver) = tokio::sync::mpsc::channel(4);
         let backend = self.0.node.backend().clone();
-        tokio::task::spawn_blocking(move || snapshot::send(&backend, &sender));
-        Ok(Response::new(ReceiverStream::new(receiver).boxed()))
+        let pieces = tokio::task::spawn_blocking(move || Pieces::open(&backend)).await;
+        Ok(Response::new(pieces.map_err(|e| status::unknown(e.to_string()))??))
     }
 
     async fn move_leader(
