@@ -160,9 +160,13 @@ impl KeyIndex {
         false
     }
 
-    /// The revision that a compaction at `at` must keep: the newest, if the key exists then. Hashes count these.
+    /// The revision that hashes at `at` count as kept: the newest, if the key exists then. As in etcd, a key that the
+    /// request at `at` deletes and puts again does not.
     pub fn keep(&self, at: i64) -> Option<Revision> {
-        self.get(at).map(|found| found.modified)
+        match self {
+            KeyIndex::Many(h) if h.is_deleted_at(at) => None,
+            _ => self.get(at).map(|found| found.modified),
+        }
     }
 
     /// How many revisions are known.
@@ -188,6 +192,12 @@ impl KeyIndex {
 }
 
 impl History {
+    /// Whether the request at `at` deletes the key, and perhaps puts it again.
+    fn is_deleted_at(&self, at: i64) -> bool {
+        let first = self.changes.partition_point(|c| c.main < at);
+        self.changes[first..].iter().take_while(|c| c.main == at).any(Change::is_tombstone)
+    }
+
     fn get(&self, at: i64) -> Option<Found> {
         let i = self.position(at)?;
         let change = &self.changes[i];

@@ -65,7 +65,7 @@ fn check_same(store: &mut TestStore, again: &mut TestStore, seed: u64) {
         (b.revision, b.compact_revision, b.keys, b.indexed_keys, b.revisions),
         "SEED={seed}"
     );
-    for revision in [0, -1].into_iter().chain(a.compact_revision.max(1)..=a.revision) {
+    for revision in [0, -1].into_iter().chain((a.compact_revision.max(1)..=a.revision).step_by(3)) {
         let hash = mvcc::hash_file(&again.backend.view(), revision, &mut |_| {}).expect("hashes");
         assert_eq!(hash, again.store.hash_kv(revision).expect("hashes"), "SEED={seed}, hash of the file at {revision}");
     }

@@ -150,7 +150,7 @@ impl ApplyLoop {
         if last.index() - self.snapshot_index <= self.options.snapshot_count {
             return Ok(());
         }
-        self.state.backend.commit().map_err(|e| FatalError::Backend(e.to_string()))?;
+        self.state.backend.commit().map_err(FatalError::Backend)?;
         let cluster = self.state.cluster.read();
         let conf_state = raftpb::ConfState {
             voters: cluster.voters().map(|id| id.0).collect(),

@@ -49,7 +49,9 @@ pub enum StartError {
     Store(#[from] mvcc::OpenError),
     #[error("{0}")]
     Core(String),
-    #[error("database file ({path}) of the backend is missing: the log is there, so the file was lost; restore a snapshot")]
+    #[error(
+        "database file ({path}) of the backend is missing: the log is there, so the file was lost; restore a snapshot"
+    )]
     DatabaseMissing { path: String },
     #[error(
         "{path} holds a database (index {index}) but the log in {wal} is missing; \
@@ -63,6 +65,13 @@ pub enum StartError {
          restore a snapshot"
     )]
     LogBehind { last: u64, index: u64 },
+    #[error(
+        "the log ends at index {last} but says that index {commit} was committed: entries are missing from the log; \
+         restore a snapshot"
+    )]
+    LogCut { last: u64, commit: u64 },
+    #[error("entry {index} in the log removes this member from its cluster; start with a new data dir")]
+    Removed { index: u64 },
     #[error("the log's metadata cannot be read: {0}")]
     Metadata(String),
     #[error(
@@ -75,7 +84,9 @@ pub enum StartError {
          Remove the other members first, or restore a snapshot into a new data dir"
     )]
     ManyMembers { members: usize },
-    #[error("entry {index} in the log holds {what}, which this version cannot apply; start the etcd that wrote it once")]
+    #[error(
+        "entry {index} in the log holds {what}, which this version cannot apply; start the etcd that wrote it once"
+    )]
     UnsupportedEntry { index: u64, what: String },
     #[error("member {0} is not in the data dir's own list of members")]
     NotAMember(MemberId),
@@ -116,11 +127,13 @@ pub(crate) fn bootstrap(options: BootstrapOptions) -> Result<Bootstrapped, Start
         None => return Err(BootstrapError::NameMissing(options.name.clone()).into()),
     };
     dir.create()?;
-    dir.remove_leftovers();
     let backend = Backend::open(&dir.db(), options.backend.clone())
         .map_err(|source| StartError::Backend { path: dir.db().display().to_string(), source })?;
     check_database(&backend, &options)?;
-    if have_log { restart(backend, &options, members) } else { start_new(backend, &options, members) }
+    let booted = if have_log { restart(backend, &options, members) } else { start_new(backend, &options, members) }?;
+    // Only with the database's lock in hand: the files of a process that runs on this dir are not left over.
+    dir.remove_leftovers();
+    Ok(booted)
 }
 
 /// Refuses databases this binary must not serve.
@@ -214,8 +227,8 @@ fn restart(
     }
     // A first look that changes nothing: what is refused stays as it is.
     let read = Wal::read(&dir.wal(), &at).map_err(|e| log_error(dir, e))?;
-    check_log(&read.entries, index, at.index())?;
     let metadata = wal::Metadata::decode(&read.metadata).map_err(|e| StartError::Metadata(e.to_string()))?;
+    check_log(&read, metadata.node_id, index, at.index())?;
     drop(read);
     let cluster = load_cluster(&backend, metadata, index)?;
     let (mut wal, read) = Wal::open(&dir.wal(), &at, options.wal.clone()).map_err(|e| log_error(dir, e))?;
@@ -235,21 +248,46 @@ fn restart(
     Ok(Bootstrapped { backend, wal, cluster, hard_state, entries, snapshot, consistent_index: index })
 }
 
-fn check_log(entries: &[raftpb::Entry], index: u64, snapshot: u64) -> Result<(), StartError> {
-    let last = entries.last().map_or(snapshot, |e| e.index());
+/// Refuses logs that cannot be all of what was written, and entries that are not in the database yet and that this
+/// version could not apply.
+fn check_log(log: &wal::ReadAll, local: u64, index: u64, snapshot: u64) -> Result<(), StartError> {
+    let last = log.entries.last().map_or(snapshot, |e| e.index());
     if last < index {
         return Err(StartError::LogBehind { last, index });
     }
-    for entry in entries.iter().filter(|e| e.index() > index && e.r#type() == EntryType::EntryNormal) {
-        let Some(data) = entry.data.clone().filter(|d| !d.is_empty()) else { continue };
-        let unsupported = |what| StartError::UnsupportedEntry { index: entry.index(), what };
-        let request = InternalRaftRequest::decode(data)
-            .map_err(|_| unsupported("a request of the v2 API or of an unknown kind".into()))?;
-        if !is_supported(&request) {
-            return Err(unsupported(describe_unsupported(&request)));
+    if last < log.hard_state.commit() {
+        return Err(StartError::LogCut { last, commit: log.hard_state.commit() });
+    }
+    for entry in log.entries.iter().filter(|e| e.index() > index) {
+        match entry.r#type() {
+            EntryType::EntryNormal => check_request(entry)?,
+            EntryType::EntryConfChange => check_conf_change(entry, local)?,
+            EntryType::EntryConfChangeV2 => return Err(unsupported(entry, "a joint configuration change".into())),
         }
     }
     Ok(())
+}
+
+fn check_request(entry: &raftpb::Entry) -> Result<(), StartError> {
+    let Some(data) = entry.data.clone().filter(|d| !d.is_empty()) else { return Ok(()) };
+    let request = InternalRaftRequest::decode(data)
+        .map_err(|_| unsupported(entry, "a request of the v2 API or of an unknown kind".into()))?;
+    if is_supported(&request) { Ok(()) } else { Err(unsupported(entry, describe_unsupported(&request))) }
+}
+
+/// With a second voter this member could not decide anything alone any more.
+fn check_conf_change(entry: &raftpb::Entry, local: u64) -> Result<(), StartError> {
+    let change = raftpb::ConfChange::decode(entry.data.clone().unwrap_or_default())
+        .map_err(|_| unsupported(entry, "a configuration change that cannot be read".into()))?;
+    match change.r#type() {
+        _ if change.node_id() != local => Err(StartError::ManyMembers { members: 2 }),
+        ConfChangeType::ConfChangeRemoveNode => Err(StartError::Removed { index: entry.index() }),
+        _ => Ok(()),
+    }
+}
+
+fn unsupported(entry: &raftpb::Entry, what: String) -> StartError {
+    StartError::UnsupportedEntry { index: entry.index(), what }
 }
 
 /// Whether apply knows this request.
@@ -272,9 +310,9 @@ fn is_supported(r: &InternalRaftRequest) -> bool {
 /// What a request that apply does not know is about.
 pub(crate) fn describe_unsupported(r: &InternalRaftRequest) -> String {
     let text = format!("{r:?}");
-    let auth = text.split(|c: char| !c.is_alphanumeric() && c != '_').any(|w| w.starts_with("auth_") && {
-        text.contains(&format!("{w}: Some"))
-    });
+    let auth = text
+        .split(|c: char| !c.is_alphanumeric() && c != '_')
+        .any(|w| w.starts_with("auth_") && { text.contains(&format!("{w}: Some")) });
     if auth { "an authentication request".into() } else { "a request of an unknown kind".into() }
 }
 

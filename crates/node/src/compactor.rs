@@ -48,7 +48,7 @@ impl Compactor {
             self.shared.observer.compaction_step(step.elapsed());
             if progress.done {
                 // A crash must not bring the keys back that a physical compaction has said are gone.
-                self.backend.commit().map_err(|e| FatalError::Backend(e.to_string()))?;
+                self.backend.commit().map_err(FatalError::Backend)?;
                 self.shared.observer.compaction_finished(begin.elapsed());
                 tracing::info!(
                     compact_revision = job.revision(),

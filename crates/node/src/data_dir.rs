@@ -23,8 +23,8 @@ pub enum DataDirError {
     Foreign { path: PathBuf, found: String },
     #[error("cannot access data directory: failed to {what} {path}")]
     Access { what: &'static str, path: PathBuf, source: io::Error },
-    #[error("cannot write to {path}: {source}; its owner and mode must allow this process to write")]
-    NotWritable { path: PathBuf, source: io::Error },
+    #[error("cannot write to {path}: {cause}; its owner and mode must allow this process to write")]
+    NotWritable { path: PathBuf, cause: io::Error },
 }
 
 impl DataDir {
@@ -111,7 +111,7 @@ fn check_writable(path: &Path) -> Result<(), DataDirError> {
     let probe = path.join(".touch");
     fs::write(&probe, b"")
         .and_then(|()| fs::remove_file(&probe))
-        .map_err(|source| DataDirError::NotWritable { path: path.into(), source })
+        .map_err(|cause| DataDirError::NotWritable { path: path.into(), cause })
 }
 
 #[cfg(test)]

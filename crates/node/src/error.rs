@@ -47,8 +47,10 @@ pub enum ReadError {
 pub enum FatalError {
     #[error("failed to write the log")]
     Log(#[source] wal::Error),
-    #[error("failed to write the database: {0}")]
-    Backend(String),
+    #[error("failed to write the database")]
+    Backend(#[source] storage::Failure),
+    #[error("the {0} thread panicked")]
+    Panicked(&'static str),
     #[error("the consensus core failed: {0}")]
     Core(String),
     #[error("the apply thread has ended")]

@@ -1,6 +1,7 @@
 //! A running member: threads behind one handle.
 
 use std::{
+    panic::AssertUnwindSafe,
     sync::{Arc, mpsc},
     thread::JoinHandle,
     time::{Duration, Instant, SystemTime},
@@ -27,7 +28,7 @@ use crate::{
     convert,
     core::{Core, CoreOptions},
     data_dir::DataDir,
-    error::{ProposeError, ReadError},
+    error::{FatalError, ProposeError, ReadError},
     log_store::LogStore,
     proposer::Proposer,
     raft_loop::{Input, RaftLoop},
@@ -190,11 +191,12 @@ impl Node {
             wals_max: options.wals_max,
             stop: stop_rx,
         };
+        fail_with_backend(&backend, &shared);
         let threads = Threads {
-            raft: spawn("raft", move || raft.run())?,
-            apply: spawn("apply", move || apply.run())?,
-            compactor: spawn("compactor", move || compactor.run())?,
-            chores: spawn("chores", move || chores.run())?,
+            raft: spawn("raft", &shared, move || raft.run())?,
+            apply: spawn("apply", &shared, move || apply.run())?,
+            compactor: spawn("compactor", &shared, move || compactor.run())?,
+            chores: spawn("chores", &shared, move || chores.run())?,
             stop_chores,
         };
         Ok(Node {
@@ -394,6 +396,11 @@ impl Node {
         }
     }
 
+    /// Why the member stopped by itself, if it did.
+    pub fn failure(&self) -> Option<String> {
+        self.shared.failure()
+    }
+
     /// Changes when the member stops or fails.
     pub fn life(&self) -> watch::Receiver<Life> {
         self.shared.life()
@@ -456,8 +463,7 @@ fn start_core(booted: &Bootstrapped, options: &NodeOptions) -> Result<Core, Star
     let conf_state =
         ConfState { voters, learners: booted.cluster.learners().map(|id| id.0).collect(), ..Default::default() };
     let entries = booted.entries.iter().map(convert::entry_to_core).collect();
-    let store =
-        LogStore::new(booted.snapshot, convert::hard_state_to_core(&booted.hard_state), conf_state, entries);
+    let store = LogStore::new(booted.snapshot, convert::hard_state_to_core(&booted.hard_state), conf_state, entries);
     let core_options = CoreOptions {
         id: booted.cluster.local.0,
         election_ticks: options.election_ticks,
@@ -467,7 +473,28 @@ fn start_core(booted: &Bootstrapped, options: &NodeOptions) -> Result<Core, Star
     Core::new(&core_options, store, &slog_bridge::logger()).map_err(|e| StartError::Core(e.to_string()))
 }
 
-fn spawn(name: &str, run: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>, StartError> {
-    let thread = std::thread::Builder::new().name(name.into()).spawn(run);
+/// What is applied but cannot reach the file any more must not be answered, so the member ends with its database.
+fn fail_with_backend(backend: &Backend, shared: &Arc<Shared>) {
+    let shared = shared.clone();
+    backend.on_failure(move |failure| {
+        shared.fail(FatalError::Backend(failure.clone()));
+        shared.close();
+    });
+}
+
+/// A thread without which the member cannot go on: if it panics, the member fails instead of falling silent.
+fn spawn(
+    name: &'static str,
+    shared: &Arc<Shared>,
+    run: impl FnOnce() + Send + 'static,
+) -> Result<JoinHandle<()>, StartError> {
+    let shared = shared.clone();
+    let guarded = move || {
+        if std::panic::catch_unwind(AssertUnwindSafe(run)).is_err() {
+            shared.fail(FatalError::Panicked(name));
+            shared.close();
+        }
+    };
+    let thread = std::thread::Builder::new().name(name.into()).spawn(guarded);
     thread.map_err(|e| StartError::Core(format!("failed to start the {name} thread: {e}")))
 }

@@ -32,14 +32,24 @@ const COMPACT_SLACK: u64 = 128;
 
 /// What may happen to the raft thread.
 pub(crate) enum Input {
-    Propose { id: u64, data: Bytes },
-    ReadIndex { done: oneshot::Sender<()> },
+    Propose {
+        id: u64,
+        data: Bytes,
+    },
+    ReadIndex {
+        done: oneshot::Sender<()>,
+    },
     /// A configuration change has been applied; the core must follow.
-    ConfChange { change: raft::eraftpb::ConfChange, done: std::sync::mpsc::Sender<raftpb::ConfState> },
+    ConfChange {
+        change: raft::eraftpb::ConfChange,
+        done: std::sync::mpsc::Sender<raftpb::ConfState>,
+    },
     /// Entries have been applied that others of the core's doings wait for.
     Applied,
     /// The file covers the log up to here.
-    Snapshot { record: walpb::Snapshot },
+    Snapshot {
+        record: walpb::Snapshot,
+    },
     /// Writes down the commit index and ends the thread.
     Stop,
 }
@@ -213,6 +223,8 @@ impl<L: Log> RaftLoop<L> {
         if committed.is_empty() {
             return Ok(());
         }
+        // Whoever applies a leader's first entry asks whether this member leads, and does not ask again.
+        self.publish_status();
         self.to_apply.send(ToApply::Entries(committed)).map_err(|_| FatalError::ApplyEnded)
     }
 
@@ -273,5 +285,71 @@ impl<L: Log> RaftLoop<L> {
         self.log.sync().map_err(FatalError::Log)?;
         let _ = self.to_apply.send(ToApply::Stop);
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+
+    use raft::eraftpb::{ConfState, HardState};
+
+    use super::*;
+    use crate::{core::CoreOptions, log_store::LogStore, world::Observer};
+
+    struct NoLog;
+
+    impl Log for NoLog {
+        fn append(&mut self, _: Option<&raftpb::HardState>, _: &[raftpb::Entry]) -> Result<(), wal::Error> {
+            Ok(())
+        }
+
+        fn sync(&mut self) -> Result<Duration, wal::Error> {
+            Ok(Duration::ZERO)
+        }
+
+        fn save_snapshot(&mut self, _: &walpb::Snapshot) -> Result<(), wal::Error> {
+            Ok(())
+        }
+
+        fn release_to(&mut self, _: u64) -> Result<(), wal::Error> {
+            Ok(())
+        }
+    }
+
+    /// Stands where the apply thread would: notes how many entries had been handed on when the leader became known.
+    struct Look {
+        entries: Mutex<Receiver<ToApply>>,
+        early: Mutex<Option<usize>>,
+    }
+
+    impl Observer for Look {
+        fn leader_changed(&self, leader: u64) {
+            if leader != 0 {
+                *self.early.lock() = Some(self.entries.lock().try_iter().count());
+            }
+        }
+    }
+
+    /// Otherwise the lessor of a new leader stays asleep: no lease ends, none can be renewed.
+    #[test]
+    fn a_leader_is_known_before_its_first_entry_is_handed_on() {
+        let (to_apply, entries) = mpsc::channel();
+        let look = Arc::new(Look { entries: Mutex::new(entries), early: Mutex::default() });
+        let conf = ConfState { voters: vec![1], ..Default::default() };
+        let store = LogStore::new((0, 0), HardState::default(), conf, Vec::new());
+        let options = CoreOptions { id: 1, election_ticks: 10, pre_vote: true, applied: 0 };
+        let core = Core::new(&options, store, &slog::Logger::root(slog::Discard, slog::o!())).unwrap();
+        let dir = tempfile::tempdir().unwrap();
+        let backend = storage::Backend::open(&dir.path().join("db"), storage::Options::default()).unwrap();
+        let lessor = Lessor::load(&backend.view(), lease::Options::default()).unwrap();
+        let shared = Arc::new(Shared::new(0, look.clone()));
+        let (lessor, tick) = (Arc::new(Mutex::new(lessor)), Duration::from_millis(100));
+        let (_inputs, inputs) = mpsc::channel();
+        let mut raft = RaftLoop::new(core, NoLog, inputs, to_apply, shared.clone(), lessor, tick, 0);
+        raft.work().unwrap();
+        assert!(shared.status().is_leader);
+        assert_eq!(*look.early.lock(), Some(0));
+        assert_eq!(look.entries.lock().try_iter().count(), 1);
     }
 }

@@ -129,6 +129,14 @@ impl Shared {
         self.life.subscribe()
     }
 
+    /// Why the node stopped by itself, if it did.
+    pub fn failure(&self) -> Option<String> {
+        match &*self.life.borrow() {
+            Life::Failed(why) => Some(why.clone()),
+            Life::Running | Life::Stopped => None,
+        }
+    }
+
     pub fn is_running(&self) -> bool {
         *self.life.borrow() == Life::Running
     }

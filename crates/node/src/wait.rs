@@ -10,25 +10,29 @@ use tokio::sync::oneshot;
 
 /// Proposals of this member that wait for their entry to be applied.
 pub(crate) struct Waits<T> {
-    waiting: Mutex<HashMap<u64, oneshot::Sender<T>>>,
+    /// `None` once the node has stopped.
+    waiting: Mutex<Option<HashMap<u64, oneshot::Sender<T>>>>,
 }
 
 impl<T> Default for Waits<T> {
     fn default() -> Self {
-        Waits { waiting: Mutex::default() }
+        Waits { waiting: Mutex::new(Some(HashMap::new())) }
     }
 }
 
 impl<T> Waits<T> {
     pub fn register(&self, id: u64) -> oneshot::Receiver<T> {
         let (sender, receiver) = oneshot::channel();
-        self.waiting.lock().insert(id, sender);
+        // After the end the sender is dropped here, so that nobody waits for an answer that cannot come.
+        if let Some(waiting) = &mut *self.waiting.lock() {
+            waiting.insert(id, sender);
+        }
         receiver
     }
 
     /// Answers, if anyone still waits.
     pub fn answer(&self, id: u64, result: impl FnOnce() -> T) {
-        let sender = self.waiting.lock().remove(&id);
+        let sender = self.waiting.lock().as_mut().and_then(|waiting| waiting.remove(&id));
         if let Some(sender) = sender {
             // A caller that has gone away needs no answer.
             let _ = sender.send(result());
@@ -36,16 +40,18 @@ impl<T> Waits<T> {
     }
 
     pub fn forget(&self, id: u64) {
-        self.waiting.lock().remove(&id);
+        if let Some(waiting) = &mut *self.waiting.lock() {
+            waiting.remove(&id);
+        }
     }
 
-    /// Drops every sender, so that all receivers learn that the node has stopped.
+    /// Drops every sender, so that all receivers, also later ones, learn that the node has stopped.
     pub fn close(&self) {
-        self.waiting.lock().clear();
+        self.waiting.lock().take();
     }
 
     pub fn len(&self) -> usize {
-        self.waiting.lock().len()
+        self.waiting.lock().as_ref().map_or(0, HashMap::len)
     }
 }
 
@@ -117,5 +123,15 @@ mod tests {
         waits.answer(7, || 1);
         assert!(receiver.try_recv().is_err());
         assert_eq!(waits.len(), 0);
+    }
+
+    #[test]
+    fn nobody_waits_after_the_end() {
+        let waits = Waits::<i32>::default();
+        let mut before = waits.register(1);
+        waits.close();
+        let mut after = waits.register(2);
+        assert_eq!(before.try_recv(), Err(oneshot::error::TryRecvError::Closed));
+        assert_eq!(after.try_recv(), Err(oneshot::error::TryRecvError::Closed));
     }
 }

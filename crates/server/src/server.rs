@@ -21,7 +21,10 @@ use crate::{
     health::HealthOf,
     http,
     listen::{ListenError, Listener, Serving, serve},
-    metrics::{Metrics, grpc::GrpcLayer},
+    metrics::{
+        Metrics,
+        grpc::{GrpcLayer, Guard},
+    },
     observer::{self, MetricsObserver},
     services::{
         ClusterService, Context, KvService, LeaseService, Limits, MaintenanceService, WatchService,
@@ -66,7 +69,8 @@ impl Server {
         let node = tokio::task::spawn_blocking(move || Node::start(options)).await;
         let node = Arc::new(node.map_err(|e| RunError::Failed(e.to_string()))??);
         observer::attach(&metrics, &node, &features);
-        node.publish().await.map_err(RunError::Publish)?;
+        // Why the member has stopped says more than that it has.
+        node.publish().await.map_err(|e| node.failure().map_or(RunError::Publish(e), RunError::Failed))?;
 
         let (stop, stopped) = watch::channel(false);
         let mut tasks = JoinSet::new();
@@ -228,7 +232,16 @@ fn grpc_router(context: &Context, metrics: &Arc<Metrics>) -> Router {
         .add_service(cluster)
         .add_service(crate::health::grpc())
         .add_service(crate::reflection::service());
-    routes.routes().into_axum_router().reset_fallback().layer(GrpcLayer::new(metrics.grpc.clone()))
+    routes.routes().into_axum_router().reset_fallback().layer(GrpcLayer::new(metrics.grpc.clone(), guard(context)))
+}
+
+fn guard(context: &Context) -> Guard {
+    let node = context.node.clone();
+    Guard {
+        message_bytes_max: context.message_bytes_max(),
+        slow: context.limits.slow_request,
+        has_leader: Arc::new(move || node.status().leader != 0),
+    }
 }
 
 /// Pages for people and probes, and the JSON gateway.

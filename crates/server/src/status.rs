@@ -34,6 +34,7 @@ statuses! {
     timeout: Unavailable "etcdserver: request timed out",
     stopped: Unavailable "etcdserver: server stopped",
     no_leader: Unavailable "etcdserver: no leader",
+    invalid_client_api_version: InvalidArgument "etcdserver: invalid client api version",
     not_leader: FailedPrecondition "etcdserver: not leader",
     bad_leader_transferee: FailedPrecondition "etcdserver: bad leader transferee",
     corrupt: DataLoss "etcdserver: corrupt cluster",
@@ -51,9 +52,17 @@ pub fn unknown(text: impl Into<String>) -> Status {
     Status::new(Code::Unknown, text)
 }
 
+/// As grpc-go words it.
+pub fn message_too_large(found: usize, max: usize) -> Status {
+    Status::new(Code::ResourceExhausted, format!("grpc: received message larger than max ({found} vs. {max})"))
+}
+
 /// What a later version will do. Named, so that nobody takes it for a failure.
 pub fn unsupported(what: &str) -> Status {
-    Status::new(Code::Unimplemented, format!("lockgate: {what} is not supported by this version, which runs clusters of one member"))
+    Status::new(
+        Code::Unimplemented,
+        format!("lockgate: {what} is not supported by this version, which runs clusters of one member"),
+    )
 }
 
 pub fn from_mvcc(error: &mvcc::Error) -> Status {

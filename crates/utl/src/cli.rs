@@ -13,7 +13,9 @@ use clap::{
 use clap_complete::Shell;
 
 use crate::{
-    defrag, failure::Failure, flag, hashkv,
+    defrag,
+    failure::Failure,
+    flag, hashkv,
     print::{self, Format},
     restore::{self, RestoreArgs},
     status,
@@ -46,6 +48,7 @@ enum Commands {
 #[derive(clap::Args)]
 #[command(after_help = "Example: source <(lockgateutl completion bash)")]
 struct CompletionArgs {
+    /// bash, zsh, fish or powershell
     #[arg(value_name = "SHELL")]
     args: Vec<String>,
 }
@@ -95,6 +98,7 @@ enum SnapshotCommand {
 #[derive(clap::Args)]
 #[command(after_help = "Example: lockgateutl snapshot status backup.db -w table")]
 struct StatusArgs {
+    /// The snapshot, or a database that no server runs on
     #[arg(value_name = "FILE")]
     args: Vec<PathBuf>,
 }
@@ -155,7 +159,9 @@ fn run_hashkv(
 }
 
 fn run_defrag(args: DefragArgs, lock_timeout: Option<Duration>, root: &mut Command) -> Result<(), Failure> {
-    let Some(dir) = args.data_dir else { return Err(usage(root, &["defrag"], "required flag(s) \"data-dir\" not set")) };
+    let Some(dir) = args.data_dir else {
+        return Err(usage(root, &["defrag"], "required flag(s) \"data-dir\" not set"));
+    };
     defrag::defrag(&dir, lock_timeout)
         .map_err(|error| Failure::error(format!("Failed to defragment etcd data[{}] ({error:#})", dir.display())))
 }

@@ -39,10 +39,7 @@ fn tell(path: &str, report: &DefragReport) {
             ("current-db-size-bytes-diff", json!(diff(report.size_after, report.size_before))),
             ("current-db-size-bytes", json!(report.size_after)),
             ("current-db-size", json!(size(report.size_after))),
-            (
-                "current-db-size-in-use-bytes-diff",
-                json!(diff(report.size_in_use_after, report.size_in_use_before)),
-            ),
+            ("current-db-size-in-use-bytes-diff", json!(diff(report.size_in_use_after, report.size_in_use_before))),
             ("current-db-size-in-use-bytes", json!(report.size_in_use_after)),
             ("current-db-size-in-use", json!(size(report.size_in_use_after))),
             ("took", json!(format!("{:?}", report.took))),

@@ -60,9 +60,15 @@ pub fn open_error(error: storage::OpenError) -> anyhow::Error {
     use bolt::OpenError::{BothMetasDamaged, NotBolt, Truncated, Version, Walk};
     match error {
         storage::OpenError::File {
-            source: source @ (NotBolt { .. } | Version { .. } | BothMetasDamaged { .. } | Truncated { .. } | Walk { .. }),
+            source:
+                source @ (NotBolt { .. } | Version { .. } | BothMetasDamaged { .. } | Truncated { .. } | Walk { .. }),
             ..
         } => anyhow::Error::new(source).context("invalid database"),
+        storage::OpenError::File { path, source: bolt::OpenError::Io { source, .. } }
+            if source.kind() == std::io::ErrorKind::IsADirectory =>
+        {
+            anyhow::anyhow!("invalid database: {} is a directory, a file is needed", path.display())
+        }
         error => error.into(),
     }
 }

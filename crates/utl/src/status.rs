@@ -10,10 +10,7 @@ use std::{
 use anyhow::{Context, anyhow, bail};
 use mvcc::KvFields;
 use serde::Serialize;
-use storage::{
-    Backend, Bucket, ReadOnly, RevisionKey,
-    schema::meta,
-};
+use storage::{Backend, Bucket, ReadOnly, RevisionKey, schema::meta};
 
 use crate::{
     failure::{open_error, path_error},
@@ -95,7 +92,11 @@ impl Keys {
             .with_context(|| format!("cannot unmarshal value, key: \"{}\"", key.escape_ascii()))?;
         let [high, low] = [&self.hashers[0], &self.hashers[1]].map(|h| u128::from(h.hash_one(kv.key)));
         let id = high << 64 | low;
-        if at.tombstone { self.live.remove(&id) } else { self.live.insert(id) };
+        if at.tombstone {
+            self.live.remove(&id)
+        } else {
+            self.live.insert(id)
+        };
         self.revision = at.main;
         Ok(())
     }

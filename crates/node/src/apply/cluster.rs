@@ -66,10 +66,7 @@ impl State {
         request: DowngradeInfoSetRequest,
     ) -> Result<Response, ApplyError> {
         let target_version = if request.enabled { request.ver } else { String::new() };
-        schema::cluster::put_downgrade(
-            batch,
-            &schema::cluster::Downgrade { target_version, enabled: request.enabled },
-        );
+        schema::cluster::put_downgrade(batch, &schema::cluster::Downgrade { target_version, enabled: request.enabled });
         Ok(Response::None)
     }
 

@@ -3,8 +3,8 @@
 use bytes::Bytes;
 use lease::Lessor;
 use proto::etcdserverpb::{
-    CompactionRequest, CompactionResponse, DeleteRangeRequest, DeleteRangeResponse, PutRequest, PutResponse, TxnRequest,
-    TxnResponse,
+    CompactionRequest, CompactionResponse, DeleteRangeRequest, DeleteRangeResponse, PutRequest, PutResponse,
+    TxnRequest, TxnResponse,
 };
 use storage::Batch;
 

@@ -38,7 +38,10 @@ pub enum Response {
     DeleteRange(DeleteRangeResponse),
     Txn(TxnResponse),
     /// `finished` is told when the keys are gone for good.
-    Compaction { response: CompactionResponse, finished: Option<oneshot::Receiver<()>> },
+    Compaction {
+        response: CompactionResponse,
+        finished: Option<oneshot::Receiver<()>>,
+    },
     LeaseGrant(LeaseGrantResponse),
     LeaseRevoke(LeaseRevokeResponse),
     LeaseCheckpoint(LeaseCheckpointResponse),
@@ -61,7 +64,10 @@ pub(crate) enum Effect {
     /// Keys may be deleted up to the compaction's revision.
     Compact(mvcc::CompactionJob),
     /// The core's configuration must follow; `refused` changes still count as seen.
-    ConfChange { change: raftpb::ConfChange, refused: bool },
+    ConfChange {
+        change: raftpb::ConfChange,
+        refused: bool,
+    },
     /// The first entry of a leader's term.
     LeaderStart,
 }

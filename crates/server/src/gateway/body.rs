@@ -37,9 +37,7 @@ pub(super) async fn first_value(mut body: axum::body::Body, limits: Limits) -> R
 pub(super) fn frame_of(input: &str, value: &[u8], limits: Limits) -> Result<Bytes, Status> {
     let message = proto::json::decode(input, value).map_err(invalid)?;
     if message.len() > limits.message_bytes_max {
-        let (found, max) = (message.len(), limits.message_bytes_max);
-        let text = format!("grpc: received message larger than max ({found} vs. {max})");
-        return Err(Status::new(Code::ResourceExhausted, text));
+        return Err(crate::status::message_too_large(message.len(), limits.message_bytes_max));
     }
     Ok(framed(&message))
 }

@@ -1,4 +1,5 @@
-//! Counts of gRPC calls, and the tower layer that counts them from the outside.
+//! Counts of gRPC calls, and the tower layer that counts them from the outside, refuses what etcd's interceptors refuse
+//! and logs slow calls.
 //!
 //! The layer never decodes a message: it follows the five-byte frame headers in both bodies, so a call costs a few
 //! atomic additions.
@@ -7,7 +8,7 @@ use std::collections::HashMap;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use http::{HeaderMap, Request, Response};
@@ -15,11 +16,13 @@ use http_body::{Body, Frame, SizeHint};
 use parking_lot::RwLock;
 use pin_project_lite::pin_project;
 use prometheus::{Histogram, IntCounter, IntCounterVec};
+use tonic::Status;
 use tower::Layer;
 use tower_service::Service;
 
 use super::build::Builder;
 use super::methods::{CANCELED, CODES, METHODS, UNKNOWN};
+use crate::status;
 
 /// Distinct values of `client-api-version` that get a label of their own; a client could send any.
 const CLIENT_VERSIONS_MAX: usize = 32;
@@ -102,15 +105,43 @@ impl Grpc {
     }
 }
 
+/// What a call may be.
+#[derive(Clone)]
+pub struct Guard {
+    /// Larger messages are refused as soon as their header is read.
+    pub message_bytes_max: usize,
+    /// Unary calls that take longer are logged.
+    pub slow: Duration,
+    /// Calls may ask to be refused while there is no leader.
+    pub has_leader: Arc<dyn Fn() -> bool + Send + Sync>,
+}
+
+impl Guard {
+    /// Lets everything pass.
+    pub fn open() -> Guard {
+        Guard { message_bytes_max: usize::MAX, slow: Duration::MAX, has_leader: Arc::new(|| true) }
+    }
+
+    fn refusal(&self, headers: &HeaderMap) -> Option<Status> {
+        let version = headers.get("client-api-version");
+        if version.is_some_and(|value| std::str::from_utf8(value.as_bytes()).is_err()) {
+            return Some(status::invalid_client_api_version());
+        }
+        let asks = headers.get("hasleader").is_some_and(|value| value.as_bytes() == b"true");
+        (asks && !(self.has_leader)()).then(status::no_leader)
+    }
+}
+
 /// Counts every call of a method that etcd has; other paths pass untouched.
 #[derive(Clone)]
 pub struct GrpcLayer {
     grpc: Arc<Grpc>,
+    guard: Guard,
 }
 
 impl GrpcLayer {
-    pub fn new(grpc: Arc<Grpc>) -> GrpcLayer {
-        GrpcLayer { grpc }
+    pub fn new(grpc: Arc<Grpc>, guard: Guard) -> GrpcLayer {
+        GrpcLayer { grpc, guard }
     }
 }
 
@@ -118,7 +149,7 @@ impl<S> Layer<S> for GrpcLayer {
     type Service = GrpcService<S>;
 
     fn layer(&self, inner: S) -> GrpcService<S> {
-        GrpcService { inner, grpc: self.grpc.clone() }
+        GrpcService { inner, grpc: self.grpc.clone(), guard: self.guard.clone() }
     }
 }
 
@@ -126,6 +157,7 @@ impl<S> Layer<S> for GrpcLayer {
 pub struct GrpcService<S> {
     inner: S,
     grpc: Arc<Grpc>,
+    guard: Guard,
 }
 
 impl<S, B, R> Service<Request<B>> for GrpcService<S>
@@ -144,9 +176,11 @@ where
         let Some(method) = self.grpc.by_path.get(request.uri().path()).copied() else {
             return GrpcFuture { inner: self.inner.call(request.map(Counted::uncounted)), call: None };
         };
-        let call = Call::start(&self.grpc, method, request.headers());
+        let call = Call::start(&self.grpc, method, request.headers(), self.guard.slow);
         let incoming = Direction::Received(self.grpc.clone(), method);
-        let request = request.map(|body| Counted::new(body, incoming));
+        let refusal = self.guard.refusal(request.headers());
+        let bytes_max = self.guard.message_bytes_max;
+        let request = request.map(|body| Counted { refusal, bytes_max, ..Counted::new(body, incoming) });
         GrpcFuture { inner: self.inner.call(request), call: Some(call) }
     }
 }
@@ -171,6 +205,7 @@ where
         let call = this.call.take();
         Poll::Ready(match (response, call) {
             (Ok(response), Some(mut call)) => {
+                call.log_if_slow();
                 // An error before the first message puts the status into the headers.
                 call.finish_by(response.headers());
                 Ok(response.map(|body| Counted::new(body, Direction::Sent(call))))
@@ -190,18 +225,28 @@ where
 struct Call {
     grpc: Arc<Grpc>,
     method: usize,
-    /// `None` unless latency is measured.
-    started: Option<Instant>,
+    started: Instant,
+    slow: Duration,
     finished: bool,
 }
 
 impl Call {
-    fn start(grpc: &Arc<Grpc>, method: usize, headers: &HeaderMap) -> Call {
+    fn start(grpc: &Arc<Grpc>, method: usize, headers: &HeaderMap, slow: Duration) -> Call {
         let m = &grpc.methods[method];
         m.started.inc();
         let version = headers.get("client-api-version").map_or(Ok("unknown"), |value| value.to_str());
         grpc.count_client(version.unwrap_or("unknown"), m.is_stream);
-        Call { grpc: grpc.clone(), method, started: m.seconds.as_ref().map(|_| Instant::now()), finished: false }
+        Call { grpc: grpc.clone(), method, started: Instant::now(), slow, finished: false }
+    }
+
+    /// The handler has answered. Named as etcd names it, since people search their logs for it.
+    fn log_if_slow(&self) {
+        let took = self.started.elapsed();
+        if took > self.slow && !self.grpc.methods[self.method].is_stream {
+            let (service, method, _) = METHODS[self.method];
+            let method = format!("/{service}/{method}");
+            tracing::warn!("time spent" = ?took, "response type" = %method, expected = ?self.slow, "request stats");
+        }
     }
 
     fn finish_by(&mut self, headers: &HeaderMap) {
@@ -217,8 +262,8 @@ impl Call {
         }
         let method = &self.grpc.methods[self.method];
         method.handled[code].inc();
-        if let (Some(started), Some(seconds)) = (self.started, &method.seconds) {
-            seconds.observe(started.elapsed().as_secs_f64());
+        if let Some(seconds) = &method.seconds {
+            seconds.observe(self.started.elapsed().as_secs_f64());
         }
     }
 }
@@ -240,11 +285,14 @@ pub struct Counted<B> {
     inner: B,
     direction: Direction,
     frames: FrameReader,
+    /// Given to whoever reads the body, in place of it.
+    refusal: Option<Status>,
+    bytes_max: usize,
 }
 
 impl<B> Counted<B> {
     fn new(inner: B, direction: Direction) -> Counted<B> {
-        Counted { inner, direction, frames: FrameReader::default() }
+        Counted { inner, direction, frames: FrameReader::default(), refusal: None, bytes_max: usize::MAX }
     }
 
     fn uncounted(inner: B) -> Counted<B> {
@@ -273,21 +321,31 @@ impl<B> Counted<B> {
 impl<B> Body for Counted<B>
 where
     B: Body<Data = Bytes> + Unpin,
+    B::Error: Into<axum::BoxError>,
 {
     type Data = Bytes;
-    type Error = B::Error;
+    type Error = axum::BoxError;
 
-    fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
+    fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, axum::BoxError>>> {
         let this = self.get_mut();
-        let frame = ready!(Pin::new(&mut this.inner).poll_frame(cx));
-        if let Some(Ok(frame)) = &frame {
-            this.count(frame);
+        if let Some(status) = this.refusal.take() {
+            return Poll::Ready(Some(Err(status.into())));
         }
-        Poll::Ready(frame)
+        let frame = match ready!(Pin::new(&mut this.inner).poll_frame(cx)) {
+            Some(Ok(frame)) => frame,
+            other => return Poll::Ready(other.map(|frame| frame.map_err(Into::into))),
+        };
+        this.count(&frame);
+        match this.frames.largest {
+            found if found > this.bytes_max => {
+                Poll::Ready(Some(Err(status::message_too_large(found, this.bytes_max).into())))
+            }
+            _ => Poll::Ready(Some(Ok(frame))),
+        }
     }
 
     fn is_end_stream(&self) -> bool {
-        self.inner.is_end_stream()
+        self.refusal.is_none() && self.inner.is_end_stream()
     }
 
     fn size_hint(&self) -> SizeHint {
@@ -303,6 +361,8 @@ struct FrameReader {
     length: u32,
     /// Bytes of the message still to come.
     left: usize,
+    /// The longest message announced.
+    largest: usize,
 }
 
 impl FrameReader {
@@ -325,6 +385,7 @@ impl FrameReader {
             if self.header_bytes == 5 {
                 messages += 1;
                 self.left = self.length as usize;
+                self.largest = self.largest.max(self.left);
                 (self.header_bytes, self.length) = (0, 0);
             }
         }
@@ -347,7 +408,7 @@ mod tests {
         for size in [1, 2, 3, 5, 7, 100, wire.len()] {
             let mut reader = FrameReader::default();
             let total = wire.chunks(size).map(|chunk| reader.read(chunk)).fold((0, 0), |a, b| (a.0 + b.0, a.1 + b.1));
-            assert_eq!(total, (3, 305), "chunks of {size}");
+            assert_eq!((total, reader.largest), ((3, 305), 300), "chunks of {size}");
         }
     }
 }

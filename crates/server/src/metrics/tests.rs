@@ -138,7 +138,7 @@ fn status(code: &'static str) -> HeaderMap {
 
 /// One call through the layer; the service reads its request and answers with these frames.
 async fn call(metrics: &Metrics, path: &str, headers: HeaderMap, answer: Frames, read_answer: bool) {
-    let layer = grpc::GrpcLayer::new(metrics.grpc.clone());
+    let layer = grpc::GrpcLayer::new(metrics.grpc.clone(), grpc::Guard::open());
     let answer = std::sync::Mutex::new(Some((headers, answer)));
     let service = service_fn(|request: Request<grpc::Counted<TestBody>>| async {
         let _ = request.into_body().collect().await;
@@ -194,7 +194,7 @@ async fn layer_counts_calls() {
 #[tokio::test]
 async fn layer_on_tonic_and_axum() {
     let metrics = Metrics::new(false);
-    let layer = grpc::GrpcLayer::new(metrics.grpc.clone());
+    let layer = grpc::GrpcLayer::new(metrics.grpc.clone(), grpc::Guard::open());
     let (_, health) = tonic_health::server::health_reporter();
     let routes = tonic::service::Routes::new(health);
     let request = || {
@@ -238,7 +238,7 @@ async fn layer_cost() {
         let _ = request.into_body().collect().await;
         answer()
     });
-    let mut layered = grpc::GrpcLayer::new(metrics.grpc.clone()).layer(service_fn(
+    let mut layered = grpc::GrpcLayer::new(metrics.grpc.clone(), grpc::Guard::open()).layer(service_fn(
         |request: Request<grpc::Counted<http_body_util::Full<Bytes>>>| async move {
             let _ = request.into_body().collect().await;
             answer()

@@ -12,6 +12,7 @@ use proto::{
         InternalRaftRequest, MoveLeaderRequest, MoveLeaderResponse, SnapshotRequest, SnapshotResponse, StatusRequest,
         StatusResponse, downgrade_request::DowngradeAction, maintenance_server::Maintenance,
     },
+    membershippb::DowngradeInfoSetRequest,
 };
 use storage::schema;
 use tokio_stream::wrappers::ReceiverStream;
@@ -127,15 +128,29 @@ impl Maintenance for MaintenanceService {
 
     async fn downgrade(&self, request: Request<DowngradeRequest>) -> Result<Response<DowngradeResponse>, Status> {
         let request = request.into_inner();
-        match request.action() {
-            DowngradeAction::Validate => self.downgrade_validate(&request.version).await,
-            DowngradeAction::Enable => Err(status::unsupported("enabling a downgrade")),
-            DowngradeAction::Cancel => Err(status::no_inflight_downgrade()),
+        match DowngradeAction::try_from(request.action) {
+            Ok(DowngradeAction::Validate) => self.downgrade_validate(&request.version).await,
+            Ok(DowngradeAction::Enable) => Err(status::unsupported("enabling a downgrade")),
+            Ok(DowngradeAction::Cancel) => self.downgrade_cancel().await,
+            Err(_) => Err(status::unknown("etcdserver: unknown method")),
         }
     }
 }
 
 impl MaintenanceService {
+    /// As in etcd: that there was nothing to cancel is logged, and no error.
+    async fn downgrade_cancel(&self) -> Result<Response<DowngradeResponse>, Status> {
+        let job = schema::cluster::downgrade(&self.0.node.backend().view()).ok().flatten().unwrap_or_default();
+        if job.enabled {
+            let downgrade_info_set = Some(DowngradeInfoSetRequest::default());
+            self.0.propose(InternalRaftRequest { downgrade_info_set, ..Default::default() }).await?;
+        } else {
+            tracing::warn!(error = status::no_inflight_downgrade().message(), "failed to cancel downgrade");
+        }
+        let version = self.0.node.cluster_version().map(|v| v.to_string()).unwrap_or_default();
+        Ok(Response::new(DowngradeResponse { header: Some(self.0.header()), version }))
+    }
+
     async fn downgrade_validate(&self, target: &str) -> Result<Response<DowngradeResponse>, Status> {
         self.0.linearize().await?;
         let target: Version = target.parse().map_err(|_| status::wrong_downgrade_version_format())?;

@@ -244,7 +244,9 @@ impl FileView {
     /// Writes everything into the new file `to`, page by page full, and makes it durable.
     pub fn copy_to(&self, to: &Path, options: &Options) -> Result<(), bolt::Error> {
         let options = bolt::Options { mlock: false, ..bolt_options(options, Duration::ZERO) };
-        bolt::compact(&self.tx, to, options, COPY_TX_BYTES, &mut |_| {})
+        // What was copied is not read again soon, so it need not count as memory of this process.
+        let mut release = |_| self.db.release_memory();
+        bolt::compact(&self.tx, to, options, COPY_TX_BYTES, &mut release)
     }
 
     pub fn failed(&self) -> Option<Failure> {

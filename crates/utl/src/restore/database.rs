@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use anyhow::{Context, bail};
+use anyhow::bail;
 use serde_json::json;
 use storage::{
     Backend, Bucket, Options, Read, RevisionKey,
@@ -25,7 +25,12 @@ pub fn check(path: &Path, shown: &Path) -> anyhow::Result<()> {
         }
         Ok(())
     };
-    checked().with_context(|| format!("{} cannot be restored", shown.display()))
+    // The file checked has a name that is gone when the user reads this.
+    let renamed = |error: anyhow::Error| {
+        let text = format!("{error:#}").replace(&path.display().to_string(), &shown.display().to_string());
+        anyhow::anyhow!("{} cannot be restored: {text}", shown.display())
+    };
+    checked().map_err(renamed)
 }
 
 /// Writes what differs in the new cluster, in one commit.
@@ -78,11 +83,7 @@ fn bumped_revision(backend: &Backend, bump: u64) -> anyhow::Result<Option<i64>> 
     };
     log::info(
         "bumping latest revision",
-        &[
-            ("latest-revision", json!(latest)),
-            ("bump-amount", json!(bump)),
-            ("new-latest-revision", json!(bumped)),
-        ],
+        &[("latest-revision", json!(latest)), ("bump-amount", json!(bump)), ("new-latest-revision", json!(bumped))],
     );
     Ok(Some(bumped))
 }

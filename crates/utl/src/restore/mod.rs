@@ -19,6 +19,7 @@ use crate::{failure::Failure, flag, log, peer_url};
 #[derive(clap::Args)]
 #[command(after_help = "Example: lockgateutl snapshot restore backup.db --data-dir default.etcd")]
 pub struct RestoreArgs {
+    /// The snapshot
     #[arg(value_name = "FILE")]
     args: Vec<PathBuf>,
     /// The data dir to make; NAME.etcd if not given

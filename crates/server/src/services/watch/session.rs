@@ -19,6 +19,9 @@ use crate::{services::Context, status};
 /// The id in answers that belong to no watcher.
 const NO_WATCHER: i64 = -1;
 
+/// Answers that wait before no more requests are read: a client that asks without listening waits, and holds little memory.
+const OUTGOING_MAX: usize = 64;
+
 /// The stream of answers; polling it also reads the requests.
 pub struct WatchSession {
     context: Context,
@@ -132,9 +135,12 @@ impl WatchSession {
         }
     }
 
-    /// Takes all requests that have come in. An error ends the stream.
+    /// Takes requests that have come in, as long as their answers find room: if one is left unread, an answer is
+    /// waiting, and taking that polls again. An error ends the stream.
     fn poll_requests(&mut self, cx: &mut TaskContext<'_>) -> Result<(), Status> {
-        while let Some(requests) = &mut self.requests {
+        while self.outgoing.len() < OUTGOING_MAX
+            && let Some(requests) = &mut self.requests
+        {
             match Pin::new(requests).poll_next(cx) {
                 Poll::Ready(Some(Ok(request))) => self.handle(request),
                 Poll::Ready(Some(Err(status))) => return Err(status),

@@ -1,0 +1,141 @@
+//! What is too large, too much or malformed is refused with the codes and texts that etcd's clients know.
+
+mod common;
+
+use client::{Get, Put, Txn};
+use common::{Member, Place};
+use prost::Message;
+use proto::etcdserverpb::{
+    PutRequest, RangeRequest, WatchCreateRequest, WatchRequest, kv_client::KvClient, watch_client::WatchClient,
+    watch_request::RequestUnion,
+};
+use tonic::{Code, Request, Status, metadata::MetadataValue, transport::Channel};
+
+async fn channel(member: &Member) -> Channel {
+    Channel::from_shared(member.url()).expect("url").connect().await.expect("connect")
+}
+
+async fn put_of(member: &Member, bytes: usize) -> (usize, Result<(), Status>) {
+    let request = PutRequest { key: "k".into(), value: vec![7; bytes].into(), ..Default::default() };
+    let encoded = request.encoded_len();
+    let mut kv = KvClient::new(channel(member).await);
+    (encoded, kv.put(request).await.map(drop))
+}
+
+fn is(status: Status, code: Code, text: &str) {
+    assert_eq!((status.code(), status.message()), (code, text));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn sizes() {
+    let place = Place::new();
+    let member = place.start(&["--max-request-bytes=100000", "--max-txn-ops=2"]);
+    put_of(&member, 99_000).await.1.expect("put");
+    let (_, refused) = put_of(&member, 101_000).await;
+    is(refused.unwrap_err(), Code::InvalidArgument, "etcdserver: request is too large");
+    let max = 100_000 + 512 * 1024;
+    for bytes in [max, 5_000_000] {
+        let (found, refused) = put_of(&member, bytes).await;
+        let text = format!("grpc: received message larger than max ({found} vs. {max})");
+        is(refused.unwrap_err(), Code::ResourceExhausted, &text);
+    }
+
+    let client = member.client().await;
+    let op = |i: i32| Put::new(format!("t{i}"), "v").into();
+    client.txn(Txn::new().and_then([op(1), op(2)])).await.expect("txn");
+    let error = client.txn(Txn::new().and_then([op(1), op(2), op(3)])).await.unwrap_err();
+    assert_eq!(error.kind(), Some(client::Kind::TooManyOps), "{error}");
+    assert_eq!(client.get(Get::prefix("t").count_only()).await.expect("get").count, 2);
+}
+
+/// Long enough a path that a stream of oversized messages does not disturb others on the connection.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn oversized_message_on_a_stream() {
+    let place = Place::new();
+    let member = place.start(&["--max-request-bytes=1000"]);
+    let create = WatchCreateRequest { key: vec![b'k'; 700_000].into(), ..Default::default() };
+    let request = WatchRequest { request_union: Some(RequestUnion::CreateRequest(create)) };
+    let found = request.encoded_len();
+    let channel = channel(&member).await;
+    let answers = WatchClient::new(channel.clone()).watch(tokio_stream::iter([request])).await;
+    let refused = match answers {
+        Ok(mut answers) => answers.get_mut().message().await.unwrap_err(),
+        Err(status) => status,
+    };
+    let text = format!("grpc: received message larger than max ({found} vs. {})", 1000 + 512 * 1024);
+    is(refused, Code::ResourceExhausted, &text);
+    KvClient::new(channel).range(RangeRequest { key: "k".into(), ..Default::default() }).await.expect("range");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn metadata() {
+    let place = Place::new();
+    let member = place.start(&[]);
+    let text = "etcdserver: invalid client api version";
+    let range = RangeRequest { key: "k".into(), ..Default::default() };
+    let mut request = Request::new(range.clone());
+    let bad = MetadataValue::try_from(&[0xff, 0xfe][..]).expect("bytes");
+    request.metadata_mut().insert("client-api-version", bad.clone());
+    let mut kv = KvClient::new(channel(&member).await);
+    is(kv.range(request).await.unwrap_err(), Code::InvalidArgument, text);
+
+    let mut request = Request::new(tokio_stream::pending());
+    request.metadata_mut().insert("client-api-version", bad);
+    let refused = match WatchClient::new(channel(&member).await).watch(request).await {
+        Ok(mut answers) => answers.get_mut().message().await.unwrap_err(),
+        Err(status) => status,
+    };
+    is(refused, Code::InvalidArgument, text);
+
+    let mut request = Request::new(range);
+    request.metadata_mut().insert("client-api-version", "3.7".parse().expect("value"));
+    request.metadata_mut().insert("hasleader", "true".parse().expect("value"));
+    kv.range(request).await.expect("there is a leader");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn slow_requests_are_logged() {
+    let place = Place::new();
+    let member = place.start(&["--warning-unary-request-duration=1ns"]);
+    member.client().await.put(Put::new("k", "v")).await.expect("put");
+    let log = member.log();
+    let line = log.lines().find(|line| line.contains("request stats") && line.contains("KV/Put"));
+    assert!(line.is_some_and(|line| line.contains(r#""time spent":"#)), "{log}");
+    drop(member);
+    let member = place.start(&[]);
+    member.client().await.put(Put::new("k", "v")).await.expect("put");
+    assert!(!member.log().contains("request stats"), "{}", member.log());
+}
+
+/// etcd's documented way out of a full quota, over a crash.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn quota() {
+    let place = Place::new();
+    let flags = ["--quota-backend-bytes=8388608"];
+    let member = place.start(&flags);
+    let client = member.client().await;
+    let mut error = None;
+    for _ in 0..200 {
+        if let Err(e) = client.put(Put::new("key", vec![7u8; 200_000])).await {
+            error = Some(e);
+            break;
+        }
+    }
+    assert_eq!(error.and_then(|e| e.kind()), Some(client::Kind::NoSpace));
+    assert_eq!(client.alarms().await.expect("alarms").alarms.len(), 1);
+    member.kill();
+
+    let member = place.start(&flags);
+    let client = member.client().await;
+    assert_eq!(client.alarms().await.expect("alarms").alarms.len(), 1, "an alarm outlives a crash");
+    let small = || Put::new("a", "b");
+    assert_eq!(client.put(small()).await.unwrap_err().kind(), Some(client::Kind::NoSpace));
+    assert_eq!(client.lease_grant(10, 0).await.unwrap_err().kind(), Some(client::Kind::NoSpace));
+    client.delete("nothing").await.expect("deletes are allowed");
+    let revision = client.get("key").await.expect("get").header.expect("header").revision;
+    client.compact(revision, true).await.expect("compact");
+    client.defragment().await.expect("defragment");
+    assert_eq!(client.put(small()).await.unwrap_err().kind(), Some(client::Kind::NoSpace), "until disarmed");
+    assert_eq!(client.disarm_all().await.expect("disarm").len(), 1);
+    client.put(small()).await.expect("put");
+}

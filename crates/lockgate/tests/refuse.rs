@@ -1,0 +1,163 @@
+//! What must not be started: a clear error, an exit code that is not 0, and a data dir that is as it was.
+
+mod common;
+
+use std::fs;
+
+use bytes::Bytes;
+use client::Put;
+use common::Place;
+use prost::Message;
+use proto::raftpb::{ConfChange, ConfChangeType, Entry, EntryType, HardState};
+use storage::{Backend, Bucket, schema};
+use wal::Wal;
+
+/// A data dir that a member has written and left.
+fn used() -> Place {
+    let place = Place::new();
+    let member = place.start(&[]);
+    let runtime = tokio::runtime::Runtime::new().expect("runtime");
+    runtime.block_on(async {
+        let client = member.client().await;
+        client.put(Put::new("key", "value")).await.expect("put");
+    });
+    let ended = member.stop();
+    assert!(ended.status.success(), "{}", ended.log);
+    place
+}
+
+fn refused(place: &Place, flags: &[&str], expected: &str) {
+    let before = place.contents();
+    let Err(ended) = place.try_start(flags) else { panic!("the member starts; expected {expected:?}") };
+    let error = ended.log.lines().rfind(|line| line.starts_with("lockgate: ")).unwrap_or_default();
+    assert!(error.contains(expected), "expected {expected:?} in:\n{}", ended.log);
+    assert_eq!(ended.status.code(), Some(1));
+    assert!(before == place.contents(), "the data dir was changed");
+}
+
+fn overwrite(path: &std::path::Path, at: usize, bytes: &[u8]) {
+    let mut file = fs::read(path).expect("read");
+    file[at..at + bytes.len()].copy_from_slice(bytes);
+    fs::write(path, file).expect("write");
+}
+
+fn change_db(place: &Place, change: impl FnOnce(&mut storage::Batch<'_>)) {
+    let backend = Backend::open(&place.db(), storage::Options::default()).expect("open");
+    change(&mut backend.write());
+    backend.close().expect("close");
+}
+
+/// Appends an entry as a member would, so that it is in the log and not in the database.
+fn append(place: &Place, kind: EntryType, data: Vec<u8>) {
+    let at = Wal::valid_snapshots(&place.wal()).expect("snapshots").pop().unwrap_or_default();
+    let (mut log, read) = Wal::open(&place.wal(), &at, wal::Options::default()).expect("open");
+    let (index, term) = (read.entries.last().expect("entries").index() + 1, read.hard_state.term());
+    let data = Some(Bytes::from(data));
+    let entry = Entry { index: Some(index), term: Some(term), r#type: Some(kind as i32), data };
+    let state = HardState { commit: Some(index), ..read.hard_state };
+    log.save(Some(&state), &[entry]).expect("save");
+    log.close().expect("close");
+}
+
+#[test]
+fn foreign_dir() {
+    let place = Place::new();
+    fs::create_dir(place.data()).expect("dir");
+    fs::write(place.data().join("thesis.tex"), b"x").expect("write");
+    refused(&place, &[], "is not an etcd data dir: it holds thesis.tex");
+}
+
+#[test]
+fn damaged_files() {
+    let place = used();
+    let segment = place.wal().join("0000000000000000-0000000000000000.wal");
+    let (log, db) = (fs::read(&segment).expect("read"), fs::read(place.db()).expect("read"));
+
+    overwrite(&segment, 200, &[0xff; 4]);
+    refused(&place, &[], "wal: corrupt record");
+    fs::write(&segment, &log).expect("write");
+
+    overwrite(&place.db(), 0, &[0; 8192]);
+    refused(&place, &[], "is not a bbolt file");
+    fs::write(place.db(), &db[..9000]).expect("write");
+    refused(&place, &[], "is cut short");
+    fs::write(place.db(), &db).expect("write");
+    (2..db.len() / 4096).for_each(|page| overwrite(&place.db(), page * 4096 + 8, &[0xff; 8]));
+    refused(&place, &[], "is corrupt");
+
+    fs::remove_file(place.db()).expect("remove");
+    refused(&place, &[], "of the backend is missing");
+    fs::write(place.db(), &db).expect("write");
+    fs::remove_dir_all(place.wal()).expect("remove");
+    refused(&place, &[], "the log in");
+}
+
+#[test]
+fn newer_version() {
+    let place = used();
+    change_db(&place, |batch| batch.put(Bucket::Meta, &b"storageVersion"[..], &b"3.9.0"[..]));
+    refused(&place, &[], "3.9");
+}
+
+#[test]
+fn authentication() {
+    let place = used();
+    change_db(&place, |batch| schema::auth::put_enabled(batch, true));
+    refused(&place, &[], "authentication is enabled");
+}
+
+/// etcd's `member add`, killed before its database was committed. To apply it would leave a member that waits for
+/// a second one for ever.
+#[test]
+fn second_member_in_the_log() {
+    let place = used();
+    let change = ConfChange {
+        id: Some(1),
+        r#type: Some(ConfChangeType::ConfChangeAddNode as i32),
+        node_id: Some(7),
+        context: Some(Bytes::from_static(br#"{"id":7,"peerURLs":["http://127.0.0.1:1"],"name":""}"#)),
+    };
+    append(&place, EntryType::EntryConfChange, change.encode_to_vec());
+    refused(&place, &[], "the data dir belongs to a cluster of 2 members");
+}
+
+#[test]
+fn unknown_request_in_the_log() {
+    let place = used();
+    append(&place, EntryType::EntryNormal, b"\x08\x01\x12\x03PUT".to_vec());
+    refused(&place, &[], "which this version cannot apply");
+}
+
+/// A commit index beyond the last entry: the end of the log was lost.
+#[test]
+fn log_without_its_end() {
+    let place = used();
+    let at = Wal::valid_snapshots(&place.wal()).expect("snapshots").pop().unwrap_or_default();
+    let (mut log, read) = Wal::open(&place.wal(), &at, wal::Options::default()).expect("open");
+    let state = HardState { commit: Some(read.hard_state.commit() + 5), ..read.hard_state };
+    log.save(Some(&state), &[]).expect("save");
+    log.close().expect("close");
+    refused(&place, &[], "entries are missing from the log");
+}
+
+#[test]
+fn transport_security() {
+    let place = used();
+    refused(&place, &["--cert-file=/c", "--key-file=/k"], "TLS is not supported by this version");
+}
+
+/// A file of a defragmentation that another process has under way in this dir is not left over.
+#[test]
+fn leftovers_of_a_running_member_stay() {
+    let place = used();
+    let running = place.start(&[]);
+    let unfinished = place.data().join("member/snap/db.tmp.1");
+    fs::write(&unfinished, b"x").expect("write");
+    let second = place.spawn(&[]);
+    std::thread::sleep(std::time::Duration::from_millis(700));
+    assert!(unfinished.exists(), "{}", second.log());
+    second.kill();
+    running.kill();
+    place.start(&[]).kill();
+    assert!(!unfinished.exists(), "a start removes it");
+}

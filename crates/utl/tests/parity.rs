@@ -1,0 +1,127 @@
+//! Real etcdutl and lockgateutl side by side: every command line of `parity.txt` runs through both, each on files of its
+//! own.
+
+mod support;
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use support::{CURRENT, Ended, Member, ours, peer, restore};
+
+/// How much of the two must be the same.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Mode {
+    Same,
+    Longer,
+    Help,
+    Better,
+}
+
+struct Side {
+    tool: PathBuf,
+    dir: tempfile::TempDir,
+}
+
+#[test]
+fn command_lines_print_the_same_and_end_the_same() {
+    let Some(etcdutl) = peer(CURRENT, "etcdutl") else { return };
+    let first = tempfile::tempdir().unwrap();
+    make_files(first.path(), &etcdutl);
+    let sides = [etcdutl, ours()].map(|tool| Side::new(tool, first.path()));
+    let lines = include_str!("parity.txt").lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
+    let (mut all, mut differences) = (0, Vec::new());
+    for line in lines {
+        let (mode, args) = parse(line);
+        let [theirs, ours] = [0, 1].map(|side| sides[side].run(&args));
+        if !agree(mode, &theirs, &ours) {
+            differences.push(format!("{line}\n--- etcdutl\n{theirs:?}\n--- lockgateutl\n{ours:?}\n"));
+        }
+        all += 1;
+    }
+    let bad = differences.len();
+    assert!(differences.is_empty(), "{bad} of {all} command lines differ:\n\n{}", differences.join("\n"));
+    println!("{all} command lines agree");
+}
+
+fn make_files(dir: &Path, etcdutl: &Path) {
+    let member = Member::lockgate(&dir.join("first"), &["--initial-cluster-version", "3.7"]);
+    member.fill();
+    member.wait_versioned();
+    let snapshot = dir.join("s.db");
+    member.snapshot(&snapshot);
+    member.stop();
+    fs::remove_dir_all(dir.join("first")).unwrap();
+    restore(etcdutl, &snapshot, &dir.join("d"), &[]).ok();
+    let bytes = fs::read(&snapshot).unwrap();
+    let without_hash = &bytes[..bytes.len() - 32];
+    // The end of a page belongs to no element, so the hash is wrong and the pages are sound.
+    let mut bad = bytes.clone();
+    bad[without_hash.len() - 1] ^= 1;
+    for (name, contents) in [
+        ("text", &b"no database, whatever it may look like\n".repeat(1000)[..]),
+        ("cut.db", &bytes[..3 * 4096]),
+        ("bad.db", &bad),
+        ("nohash.db", without_hash),
+        ("empty", b""),
+    ] {
+        fs::write(dir.join(name), contents).unwrap();
+    }
+}
+
+fn parse(line: &str) -> (Mode, Vec<String>) {
+    let (mark, rest) = line.split_at(1);
+    let mode = match mark {
+        "$" => Mode::Same,
+        "~" => Mode::Longer,
+        "%" => Mode::Help,
+        "!" => Mode::Better,
+        _ => panic!("{line:?} is not understood"),
+    };
+    (mode, rest.split_whitespace().map(|word| word.trim_matches('"').to_owned()).collect())
+}
+
+impl Side {
+    fn new(tool: PathBuf, files: &Path) -> Side {
+        let dir = tempfile::tempdir().unwrap();
+        let copied = Command::new("cp").arg("-r").arg(files.join(".")).arg(dir.path()).status().unwrap();
+        assert!(copied.success());
+        Side { tool, dir }
+    }
+
+    fn run(&self, args: &[String]) -> Ended {
+        // etcdutl writes to a file that it hashes, which then no longer has its hash.
+        let kept = self.dir.path().join("s.db");
+        let before = fs::read(&kept).unwrap();
+        let output = Command::new(&self.tool).args(args).current_dir(self.dir.path()).output().unwrap();
+        fs::write(kept, before).unwrap();
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).replace("lockgateutl", "etcdutl");
+        let mut errors: Vec<String> =
+            text(&output.stderr).lines().filter(|line| line.starts_with("Error: ")).map(str::to_owned).collect();
+        // Cobra tells what is wrong with a command line before and after the usage.
+        errors.dedup();
+        Ended { code: output.status.code(), stdout: text(&output.stdout), stderr: errors.join("\n") }
+    }
+}
+
+fn agree(mode: Mode, theirs: &Ended, ours: &Ended) -> bool {
+    let same_code = theirs.code == ours.code;
+    match mode {
+        Mode::Same => {
+            same_code
+                && without_version(&theirs.stdout) == without_version(&ours.stdout)
+                && theirs.stderr == ours.stderr
+        }
+        Mode::Longer => same_code && theirs.stdout == ours.stdout && ours.stderr.starts_with(&theirs.stderr),
+        Mode::Help => same_code && !theirs.stdout.is_empty() && !ours.stdout.is_empty() && ours.stderr.is_empty(),
+        Mode::Better => ours.code == Some(1) && ours.stdout.is_empty() && ours.stderr.starts_with("Error: "),
+    }
+}
+
+/// `version` prints the version of each tool.
+fn without_version(stdout: &str) -> String {
+    let lines = stdout.lines().map(|line| line.split_once("version: ").map_or(line, |parts| parts.0));
+    lines.collect::<Vec<_>>().join("\n")
+}
