@@ -2,6 +2,7 @@
 //! by its stamp, is left alone.
 
 use std::{
+    fmt,
     fs::{self, Permissions},
     os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
@@ -76,24 +77,31 @@ impl Unit {
         let start = Instant::now();
         println!("  {name}: building {}", self.programs.join(", "));
         fs::create_dir_all(&self.into).with_context(|| format!("failed to make {name}"))?;
+        // What is half built must not pass for whole.
+        let _ = fs::remove_file(self.into.join(STAMP));
         build(&self.into).with_context(|| format!("failed to build {name}"))?;
         fs::write(self.into.join(STAMP), self.stamp()?).with_context(|| format!("failed to stamp {name}"))?;
         println!("  {name}: built in {} s", start.elapsed().as_secs());
         Ok(())
     }
 
+    /// Sizes are looked at, not checksums: to sum up all programs takes longer than anything else in a second run.
     fn is_made(&self) -> bool {
-        let stamp = fs::read_to_string(self.into.join(STAMP)).ok();
-        stamp.is_some() && stamp == self.stamp().ok()
+        let stamp = fs::read_to_string(self.into.join(STAMP)).unwrap_or_default();
+        let Some(rows) = stamp.strip_prefix(&format!("{}\n", self.recipe)) else { return false };
+        self.programs.iter().all(|name| {
+            let size = fs::metadata(self.into.join(name)).map(|meta| meta.len().to_string());
+            size.is_ok_and(|size| rows.lines().any(|row| row.ends_with(&format!(" {size} {name}"))))
+        })
     }
 
-    /// The recipe and a checksum of what came of it.
+    /// The recipe, and checksum and size of what came of it.
     fn stamp(&self) -> Result<String> {
         let mut stamp = format!("{}\n", self.recipe);
         for name in &self.programs {
             let path = self.into.join(name);
             let bytes = fs::read(&path).with_context(|| format!("failed to read {}", path.display()))?;
-            stamp.push_str(&format!("sha256 {} {name}\n", hex(&Sha256::digest(&bytes))));
+            stamp.push_str(&format!("sha256 {} {} {name}\n", hex(&Sha256::digest(&bytes)), bytes.len()));
         }
         Ok(stamp)
     }
@@ -187,7 +195,7 @@ fn with_tries(what: &str, action: impl Fn() -> Result<()>) -> Result<()> {
     let mut wait = Duration::from_secs(2);
     for left in (0..TRIES).rev() {
         match action() {
-            Err(error) if left > 0 => {
+            Err(error) if left > 0 && !error.is::<Missing>() => {
                 eprintln!("  {what} failed, {left} more tries: {error:#}");
                 thread::sleep(wait);
                 wait *= 4;
@@ -198,6 +206,20 @@ fn with_tries(what: &str, action: impl Fn() -> Result<()>) -> Result<()> {
     Ok(())
 }
 
+/// Trying again does not help against this.
+#[derive(Debug)]
+struct Missing(String);
+
+impl fmt::Display for Missing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let needs =
+            "peers and clients are built with Go 1.26 or newer (https://go.dev/dl), cargo and Python 3 with venv";
+        write!(f, "`{}` is not installed: {needs}", self.0)
+    }
+}
+
+impl std::error::Error for Missing {}
+
 fn run_command(command: &mut Command) -> Result<()> {
     let program = command.get_args().nth(2).unwrap_or_default().to_string_lossy().into_owned();
     let Output { status, stderr, .. } = command.output().context("failed to run `nice`")?;
@@ -207,9 +229,7 @@ fn run_command(command: &mut Command) -> Result<()> {
     let stderr = String::from_utf8_lossy(&stderr);
     // `nice` answers 127 when it finds no such program.
     if status.code() == Some(127) {
-        bail!(
-            "`{program}` is not installed; peers need Go 1.24 or newer (https://go.dev/dl), a C compiler is not needed"
-        );
+        bail!(Missing(program));
     }
     let tail: Vec<_> = stderr.lines().rev().take(12).collect();
     let tail = tail.into_iter().rev().collect::<Vec<_>>().join("\n    ");
