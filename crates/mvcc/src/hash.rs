@@ -136,7 +136,8 @@ impl Shared {
     /// The newest revision up to `rev` of each key that exists then, ascending.
     fn kept_at(&self, rev: i64) -> Vec<Revision> {
         let mut keep = Vec::new();
-        visit_in_steps(&self.index, KeyRange::new(b"\0", b"\0"), |_, ki| {
+        // Also the empty key, which no request can name: a restored snapshot with a raised revision has it.
+        visit_in_steps(&self.index, KeyRange::new(b"", b"\0"), |_, ki| {
             keep.extend(ki.keep(rev));
             ControlFlow::Continue(())
         });
