@@ -8,9 +8,10 @@ use axum::{
 use crate::status;
 
 pub async fn answer(request: Request<Body>) -> Response<Body> {
-    let grpc = request.headers().get(header::CONTENT_TYPE).is_some_and(|t| t.as_bytes().starts_with(b"application/grpc"));
+    let grpc =
+        request.headers().get(header::CONTENT_TYPE).is_some_and(|t| t.as_bytes().starts_with(b"application/grpc"));
     if grpc {
-        return unknown_method(request.uri().path());
+        return status::unknown_service(request.uri().path()).map(Body::new);
     }
     let mut response = Response::new(Body::from("404 page not found\n"));
     *response.status_mut() = StatusCode::NOT_FOUND;
@@ -18,8 +19,4 @@ pub async fn answer(request: Request<Body>) -> Response<Body> {
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
     headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     response
-}
-
-fn unknown_method(path: &str) -> Response<Body> {
-    status::unimplemented(path).map(Body::new)
 }

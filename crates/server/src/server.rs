@@ -27,7 +27,7 @@ use crate::{
     },
     observer::{self, MetricsObserver},
     services::{
-        ClusterService, Context, KvService, LeaseService, Limits, MaintenanceService, WatchService,
+        ClusterService, Context, Known, KvService, LeaseService, Limits, MaintenanceService, WatchService,
         hot::{HotKv, HotWatch},
     },
     workers::Workers,
@@ -75,7 +75,8 @@ impl Server {
         let (stop, stopped) = watch::channel(false);
         let mut tasks = JoinSet::new();
         let serving = serving(&config);
-        let workers = Arc::new(Workers::start().map_err(|e| RunError::Failed(format!("failed to start threads: {e}")))?);
+        let workers =
+            Arc::new(Workers::start().map_err(|e| RunError::Failed(format!("failed to start threads: {e}")))?);
         let context = Context::new(node.clone(), limits(&config), tokio::runtime::Handle::current());
         let grpc = grpc_router(&context, &metrics);
         let pages = pages(&context, &config, &metrics, grpc.clone());
@@ -225,11 +226,11 @@ fn grpc_router(context: &Context, metrics: &Arc<Metrics>) -> Router {
     let cluster = ClusterServer::new(ClusterService(context.clone())).max_decoding_message_size(max);
     let mut routes = tonic::service::Routes::builder();
     routes
-        .add_service(HotKv { context: context.clone(), rest: kv })
-        .add_service(HotWatch(WatchService(context.clone())))
-        .add_service(lease)
-        .add_service(maintenance)
-        .add_service(cluster)
+        .add_service(Known::new(HotKv { context: context.clone(), rest: kv }))
+        .add_service(Known::new(HotWatch(WatchService(context.clone()))))
+        .add_service(Known::new(lease))
+        .add_service(Known::new(maintenance))
+        .add_service(Known::new(cluster))
         .add_service(crate::health::grpc())
         .add_service(crate::reflection::service());
     routes.routes().into_axum_router().reset_fallback().layer(GrpcLayer::new(metrics.grpc.clone(), guard(context)))

@@ -89,11 +89,19 @@ pub fn from_check(error: &RequestError) -> Status {
     }
 }
 
-/// The answer to a call that no service has.
-pub fn unimplemented(path: &str) -> http::Response<tonic::body::Body> {
-    let mut parts = path.trim_start_matches('/').splitn(2, '/');
-    let (service, method) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
+/// The answer to a call of a method that the service does not have.
+pub fn unknown_method(path: &str) -> http::Response<tonic::body::Body> {
+    let (service, method) = service_and_method(path);
     Status::unimplemented(format!("unknown method {method} for service {service}")).into_http()
+}
+
+/// The answer to a call of a service that is not there.
+pub fn unknown_service(path: &str) -> http::Response<tonic::body::Body> {
+    Status::unimplemented(format!("unknown service {}", service_and_method(path).0)).into_http()
+}
+
+fn service_and_method(path: &str) -> (&str, &str) {
+    path.trim_start_matches('/').rsplit_once('/').unwrap_or((path, ""))
 }
 
 pub fn from_lease(error: lease::Error) -> Status {

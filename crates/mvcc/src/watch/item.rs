@@ -30,7 +30,8 @@ impl WatchItem {
     /// The `WatchResponse` with some of the events; `more` tells that others follow.
     pub fn encode_fragment(&self, header: ResponseHeader, events: Range<usize>, more: bool, out: &mut impl BufMut) {
         const TAG_EVENTS: u8 = 0x5a;
-        out.put_slice(&self.frame(header, more).encode_to_vec());
+        // Fails only for want of room, and `out` grows.
+        let _ = self.frame(header, more).encode(out);
         for event in &self.events[events] {
             out.put_u8(TAG_EVENTS);
             prost::encoding::encode_varint(event.len() as u64, out);

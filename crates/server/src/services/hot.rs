@@ -18,7 +18,10 @@ use tonic::{
     server::{Grpc, NamedService, StreamingService, UnaryService},
 };
 
-use super::{Context, WatchService, watch::{WatchReply, WatchSession}};
+use super::{
+    Context, WatchService,
+    watch::{WatchReply, WatchSession},
+};
 use crate::{
     codec::{Wire, WireCodec},
     status,
@@ -128,9 +131,6 @@ impl Service<http::Request<Body>> for HotWatch {
     fn call(&mut self, request: http::Request<Body>) -> Answer {
         let service = self.0.clone();
         Box::pin(async move {
-            if request.uri().path() != "/etcdserverpb.Watch/Watch" {
-                return Ok(crate::status::unimplemented(request.uri().path()));
-            }
             let mut grpc = Grpc::new(WireCodec::<WatchReply, WatchRequest>::default())
                 .apply_max_message_size_config(Some(service.0.message_bytes_max()), None);
             Ok(grpc.streaming(Watch(service), request).await)

@@ -2,6 +2,7 @@
 
 mod cluster;
 pub mod hot;
+mod known;
 mod kv;
 mod lease;
 mod maintenance;
@@ -16,7 +17,8 @@ use tokio::runtime::Handle;
 use tonic::Status;
 
 pub use self::{
-    cluster::ClusterService, kv::KvService, lease::LeaseService, maintenance::MaintenanceService, watch::WatchService,
+    cluster::ClusterService, known::Known, kv::KvService, lease::LeaseService, maintenance::MaintenanceService,
+    watch::WatchService,
 };
 use crate::status;
 
@@ -58,12 +60,7 @@ impl Context {
     }
 
     pub fn header_at(&self, revision: i64) -> ResponseHeader {
-        ResponseHeader {
-            cluster_id: self.cluster_id,
-            member_id: self.member_id,
-            revision,
-            raft_term: self.node.term(),
-        }
+        ResponseHeader { cluster_id: self.cluster_id, member_id: self.member_id, revision, raft_term: self.node.term() }
     }
 
     pub fn header(&self) -> ResponseHeader {

@@ -13,7 +13,12 @@ use crate::codec::Wire;
 pub enum WatchReply {
     /// A watcher is made or ended.
     Control(Box<WatchResponse>),
-    Events { item: WatchItem, header: ResponseHeader, part: Range<usize>, more: bool },
+    Events {
+        item: WatchItem,
+        header: ResponseHeader,
+        part: Range<usize>,
+        more: bool,
+    },
 }
 
 impl Wire for WatchReply {
