@@ -105,9 +105,9 @@ fn first_steps(config: &Config) -> Option<String> {
     Some(format!(
         "\nLockgate is ready. Data is in {}; clients connect to {url}.\n\
          Try, in another terminal:\n\n  \
-           cargo run -p ctl -- put greeting hello\n  \
-           cargo run -p ctl -- get greeting\n  \
-           cargo run -p ctl -- watch --prefix '' \n\n\
+           cargo run --release -p ctl -- put greeting hello\n  \
+           cargo run --release -p ctl -- get greeting\n  \
+           cargo run --release -p ctl -- watch --prefix '' \n\n\
          Any etcd client works too. Ctrl-C stops the server.\n\n",
         config.data_dir.display()
     ))

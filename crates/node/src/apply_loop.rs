@@ -1,6 +1,7 @@
 //! The apply thread: takes committed entries in order, applies each, answers who waits.
 
 use std::{
+    collections::BTreeSet,
     sync::{
         Arc,
         mpsc::{Receiver, Sender},
@@ -15,7 +16,7 @@ use proto::{
 use tokio::sync::oneshot;
 
 use crate::{
-    apply::{Effect, Outcome, Response, State},
+    apply::{Effect, Outcome, Response, State, cluster::conf_state},
     compactor::CompactionTask,
     convert,
     error::{ApplyError, FatalError},
@@ -117,8 +118,11 @@ impl ApplyLoop {
         let change = convert::conf_change_to_core(change, refused);
         self.proposer.send(Input::ConfChange { change, done });
         let state = state.recv().map_err(|_| FatalError::Core("it has ended".into()))?;
-        let mut batch = self.state.backend.write();
-        storage::schema::meta::put_conf_state(&mut batch, &state);
+        let members = conf_state(&self.state.cluster.read());
+        if state.voters.iter().collect::<BTreeSet<_>>() != members.voters.iter().collect() {
+            let (core, file) = (state.voters, members.voters);
+            return Err(FatalError::Core(format!("it has the voters {core:x?}, but the members are {file:x?}")));
+        }
         Ok(())
     }
 
@@ -151,16 +155,8 @@ impl ApplyLoop {
             return Ok(());
         }
         self.state.backend.commit().map_err(FatalError::Backend)?;
-        let cluster = self.state.cluster.read();
-        let conf_state = raftpb::ConfState {
-            voters: cluster.voters().map(|id| id.0).collect(),
-            learners: cluster.learners().map(|id| id.0).collect(),
-            auto_leave: Some(false),
-            ..Default::default()
-        };
-        drop(cluster);
-        let record =
-            walpb::Snapshot { index: Some(last.index()), term: Some(last.term()), conf_state: Some(conf_state) };
+        let members = conf_state(&self.state.cluster.read());
+        let record = walpb::Snapshot { index: Some(last.index()), term: Some(last.term()), conf_state: Some(members) };
         self.proposer.send(Input::Snapshot { record });
         tracing::info!(snapshot_index = last.index(), "saved snapshot");
         self.snapshot_index = last.index();

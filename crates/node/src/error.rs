@@ -57,6 +57,8 @@ pub enum FatalError {
     ApplyEnded,
     #[error("entry {index} cannot be read: {why}")]
     BadEntry { index: u64, why: String },
+    #[error("entry {index} cannot be applied, since the database is damaged: {what}; restore a snapshot")]
+    Damaged { index: u64, what: String },
     #[error("entry {index} holds a request this version cannot apply: {what}")]
     UnknownRequest { index: u64, what: String },
     #[error(

@@ -1,6 +1,6 @@
 //! Applying cluster versions, member attributes, downgrade jobs and configuration changes.
 
-use membership::{ChangeError, Member, MemberId};
+use membership::{ChangeError, Cluster, Member, MemberId};
 use prost::Message;
 use proto::{
     Version,
@@ -83,6 +83,10 @@ impl State {
             tracing::warn!(%error, index = entry.index(), "skipped a configuration change");
         }
         let refused = result.is_err();
+        if !refused {
+            // With the members it follows from, so that no crash can part them.
+            schema::meta::put_conf_state(batch, &conf_state(&self.cluster.read()));
+        }
         let request_id = change.id();
         let result = result.map(|()| Response::None).map_err(ApplyError::from);
         Ok(Outcome { request_id, result, effect: Effect::ConfChange { change, refused } })
@@ -115,6 +119,16 @@ impl State {
             tracing::info!(member = %member.id, peer_urls = ?member.peer_urls, learner = member.is_learner, "added member");
             schema::member::put(batch, &record(&member));
         }))
+    }
+}
+
+/// The configuration that the members make.
+pub(crate) fn conf_state(cluster: &Cluster) -> raftpb::ConfState {
+    raftpb::ConfState {
+        voters: cluster.voters().map(|id| id.0).collect(),
+        learners: cluster.learners().map(|id| id.0).collect(),
+        auto_leave: Some(false),
+        ..Default::default()
     }
 }
 

@@ -117,6 +117,10 @@ impl State {
         };
         let mut effect = Effect::None;
         let result = self.dispatch(batch, entry.index(), request, &mut effect)?;
+        if let Err(ApplyError::Mvcc(error @ mvcc::Error::Missing { .. })) = &result {
+            // Only this member's file is damaged: others would answer otherwise.
+            return Err(FatalError::Damaged { index: entry.index(), what: error.to_string() });
+        }
         Ok(Outcome { request_id, result, effect })
     }
 
