@@ -30,7 +30,9 @@ pub enum ListenError {
 
 fn hint(error: &io::Error) -> &'static str {
     match error.kind() {
-        io::ErrorKind::AddrInUse => "; another process listens there: stop it, or give other URLs with --listen-client-urls",
+        io::ErrorKind::AddrInUse => {
+            "; another process listens there: stop it, or give other URLs with --listen-client-urls"
+        }
         io::ErrorKind::PermissionDenied => "; ports below 1024 need privileges",
         _ => "",
     }

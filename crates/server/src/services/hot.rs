@@ -18,7 +18,10 @@ use tonic::{
     server::{Grpc, NamedService, StreamingService, UnaryService},
 };
 
-use super::{Context, WatchService, watch::{WatchReply, WatchSession}};
+use super::{
+    Context, WatchService,
+    watch::{WatchReply, WatchSession},
+};
 use crate::{
     codec::{Wire, WireCodec},
     status,

@@ -6,8 +6,8 @@ use proto::{
     etcdserverpb::{
         AlarmMember, AlarmRequest, AlarmResponse, DefragmentRequest, DefragmentResponse, DowngradeInfo,
         DowngradeRequest, DowngradeResponse, HashKvRequest, HashKvResponse, HashRequest, HashResponse,
-        InternalRaftRequest, MoveLeaderRequest, MoveLeaderResponse, SnapshotRequest, StatusRequest,
-        StatusResponse, downgrade_request::DowngradeAction, maintenance_server::Maintenance,
+        InternalRaftRequest, MoveLeaderRequest, MoveLeaderResponse, SnapshotRequest, StatusRequest, StatusResponse,
+        downgrade_request::DowngradeAction, maintenance_server::Maintenance,
     },
     membershippb::DowngradeInfoSetRequest,
 };
@@ -107,10 +107,7 @@ impl Maintenance for MaintenanceService {
         Ok(Response::new(pieces.map_err(|e| status::unknown(e.to_string()))??))
     }
 
-    async fn move_leader(
-        &self,
-        request: Request<MoveLeaderRequest>,
-    ) -> Result<Response<MoveLeaderResponse>, Status> {
+    async fn move_leader(&self, request: Request<MoveLeaderRequest>) -> Result<Response<MoveLeaderResponse>, Status> {
         let target = request.into_inner().target_id;
         if self.0.node.status().leader != self.0.member_id() {
             return Err(status::not_leader());

@@ -55,12 +55,7 @@ impl Context {
     }
 
     pub fn header_at(&self, revision: i64) -> ResponseHeader {
-        ResponseHeader {
-            cluster_id: self.cluster_id,
-            member_id: self.member_id,
-            revision,
-            raft_term: self.node.term(),
-        }
+        ResponseHeader { cluster_id: self.cluster_id, member_id: self.member_id, revision, raft_term: self.node.term() }
     }
 
     pub fn header(&self) -> ResponseHeader {
