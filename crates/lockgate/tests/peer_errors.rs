@@ -1,6 +1,7 @@
 //! Requests that are wrong or odd, to this server and to etcd: the same code and text, or the same answer.
 //!
-//! Needs etcd's binary: see `LOCKGATE_PEERS` in docs/testing.md.
+//! Needs etcd 3.7.3 as `etcd-3.7.3/etcd` in the directory that `LOCKGATE_PEERS` names; skipped without it, unless
+//! `LOCKGATE_REQUIRE_PEERS=1`.
 
 mod common;
 

@@ -166,7 +166,7 @@ fn start_new(
     }
     let cluster = new_cluster(options, &members)?;
     let metadata = wal::Metadata { node_id: cluster.local.0, cluster_id: cluster.id.0 };
-    let mut wal = Wal::create(&dir.wal(), &metadata.encode(), options.wal.clone()).map_err(|e| log_error(dir, e))?;
+    let mut wal = Wal::create(&dir.wal(), &metadata.encode(), options.wal).map_err(|e| log_error(dir, e))?;
     tracing::info!(
         local_member_id = %cluster.local, cluster_id = %cluster.id, data_dir = %dir.root().display(),
         "starting a new cluster"
@@ -231,7 +231,7 @@ fn restart(
     check_log(&read, metadata.node_id, index, at.index())?;
     drop(read);
     let cluster = load_cluster(&backend, metadata, index)?;
-    let (mut wal, read) = Wal::open(&dir.wal(), &at, options.wal.clone()).map_err(|e| log_error(dir, e))?;
+    let (mut wal, read) = Wal::open(&dir.wal(), &at, options.wal).map_err(|e| log_error(dir, e))?;
     let (mut hard_state, mut entries) = (read.hard_state, read.entries);
     if entries.is_empty() && at.index() == 0 && new_members.contains_key(&cluster.local) {
         // The first start was cut off between the making of the log and its first entries.

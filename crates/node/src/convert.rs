@@ -34,11 +34,7 @@ pub(crate) fn entry_from_core(entry: &eraftpb::Entry) -> raftpb::Entry {
 }
 
 pub(crate) fn hard_state_to_core(state: &raftpb::HardState) -> eraftpb::HardState {
-    let mut out = eraftpb::HardState::default();
-    out.term = state.term();
-    out.vote = state.vote();
-    out.commit = state.commit();
-    out
+    eraftpb::HardState { term: state.term(), vote: state.vote(), commit: state.commit(), ..Default::default() }
 }
 
 pub(crate) fn hard_state_from_core(state: &eraftpb::HardState) -> raftpb::HardState {
@@ -59,8 +55,7 @@ pub(crate) fn conf_state_from_core(state: &eraftpb::ConfState) -> raftpb::ConfSt
 /// An update of peer URLs, and a change that apply has refused, are changes of node 0, which the core skips.
 pub(crate) fn conf_change_to_core(change: &raftpb::ConfChange, refused: bool) -> eraftpb::ConfChange {
     use raftpb::ConfChangeType as From;
-    let mut out = eraftpb::ConfChange::default();
-    out.id = change.id();
+    let mut out = eraftpb::ConfChange { id: change.id(), ..Default::default() };
     let (kind, node_id) = match change.r#type() {
         From::ConfChangeAddNode => (eraftpb::ConfChangeType::AddNode, change.node_id()),
         From::ConfChangeRemoveNode => (eraftpb::ConfChangeType::RemoveNode, change.node_id()),

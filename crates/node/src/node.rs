@@ -119,7 +119,7 @@ impl Node {
             identity: options.identity.clone(),
             binary_version: options.binary_version,
             backend: options.backend.clone(),
-            wal: options.wal.clone(),
+            wal: options.wal,
         })?;
         defrag_at_start(&booted.backend, options.defrag_threshold_bytes)?;
         let epoch = Instant::now();

@@ -209,7 +209,7 @@ impl<L: Log> RaftLoop<L> {
         if work.entries.is_empty() && work.hard_state.is_none() {
             return Ok(());
         }
-        let state = work.hard_state.clone().or(self.unsaved_state.take());
+        let state = work.hard_state.or(self.unsaved_state.take());
         self.log.append(state.as_ref(), &work.entries).map_err(FatalError::Log)?;
         if work.must_sync {
             let took = self.log.sync().map_err(FatalError::Log)?;

@@ -106,7 +106,7 @@ impl WatchSession {
     fn events(&mut self, item: WatchItem) -> WatchReply {
         let header = self.context.header_at(item.revision);
         let count = item.events.len();
-        let mut parts = vec![0..count];
+        let mut parts: Vec<_> = std::iter::once(0..count).collect();
         if let Some(wants) = self.watchers.get_mut(&item.watch_id) {
             wants.quiet &= count == 0;
             if wants.fragment {
