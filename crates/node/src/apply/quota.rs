@@ -24,8 +24,14 @@ impl Quota {
 
     /// Whether a request of this cost leaves the database below the quota. One that costs nothing always does.
     pub fn fits(&self, backend: &Backend, cost: u64) -> bool {
-        cost == 0 || self.bytes_max.is_none_or(|max| backend.size() + cost < max)
+        cost == 0 || self.bytes_max.is_none_or(|max| size_soon(backend) + cost < max)
     }
+}
+
+/// The size of the file after its next commit, about: what waits goes into free pages first.
+fn size_soon(backend: &Backend) -> u64 {
+    let free = backend.size().saturating_sub(backend.size_in_use());
+    backend.size() + backend.pending_bytes().saturating_sub(free)
 }
 
 pub fn put_cost(put: &PutRequest) -> u64 {

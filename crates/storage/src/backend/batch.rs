@@ -1,6 +1,9 @@
 //! Writing: units of change.
 
-use std::{cell::OnceCell, sync::Arc};
+use std::{
+    cell::OnceCell,
+    sync::{Arc, atomic::Ordering},
+};
 
 use bytes::Bytes;
 use parking_lot::{ArcRwLockWriteGuard, MutexGuard, RawRwLock};
@@ -28,11 +31,13 @@ pub struct Batch<'a> {
     state: OnceCell<Arc<State>>,
     shared: &'a Shared,
     was_idle: bool,
+    /// Of the layer, before this unit.
+    bytes_before: usize,
 }
 
 impl<'a> Batch<'a> {
     pub(super) fn new(shared: &'a Shared, writer: MutexGuard<'a, Writer>) -> Self {
-        Batch { layer: None, writer, state: OnceCell::new(), shared, was_idle: false }
+        Batch { layer: None, writer, state: OnceCell::new(), shared, was_idle: false, bytes_before: 0 }
     }
 
     /// Hand over [`Bytes`] (or a `Vec`) to spare a copy; a slice of `'static` is not copied either.
@@ -70,10 +75,11 @@ impl<'a> Batch<'a> {
     }
 
     fn layer(&mut self) -> &mut Layer {
-        let Batch { layer, writer, was_idle, .. } = self;
+        let Batch { layer, writer, was_idle, bytes_before, .. } = self;
         layer.get_or_insert_with(|| {
             let layer = writer.active.write();
             *was_idle = layer.ops == 0;
+            *bytes_before = layer.bytes;
             layer
         })
     }
@@ -88,6 +94,7 @@ impl Drop for Batch<'_> {
     fn drop(&mut self) {
         let Some(layer) = &self.layer else { return };
         let (ops, bytes) = (layer.ops, layer.bytes);
+        self.shared.pending_bytes.fetch_add((bytes - self.bytes_before) as u64, Ordering::Relaxed);
         if self.was_idle && ops > 0 {
             self.shared.control.note_pending();
         }

@@ -93,6 +93,7 @@ impl Committer {
         let written = self.file.write(&frozen.read());
         match written {
             Ok(times) => {
+                self.shared.pending_bytes.fetch_sub(frozen.read().bytes as u64, std::sync::atomic::Ordering::Relaxed);
                 self.publish_file(&self.file, None);
                 if let Some(recording) = &mut self.recording {
                     recording.push(frozen);

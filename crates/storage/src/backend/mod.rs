@@ -81,6 +81,8 @@ struct Shared {
     defragmenting: AtomicBool,
     size: AtomicU64,
     size_in_use: AtomicU64,
+    /// Keys and values that wait for their commit.
+    pending_bytes: AtomicU64,
 }
 
 impl Backend {
@@ -166,6 +168,11 @@ impl Backend {
         self.handle.shared.size_in_use.load(Ordering::Relaxed)
     }
 
+    /// Bytes of keys and values that wait for their commit, by which the file may grow.
+    pub fn pending_bytes(&self) -> u64 {
+        self.handle.shared.pending_bytes.load(Ordering::Relaxed)
+    }
+
     /// Read transactions of the file that are held by views, snapshots and the backend itself.
     pub fn open_read_tx(&self) -> usize {
         self.handle.shared.state().file.open_read_tx()
@@ -186,6 +193,7 @@ impl Backend {
             defragmenting: AtomicBool::new(false),
             size: AtomicU64::new(0),
             size_in_use: AtomicU64::new(0),
+            pending_bytes: AtomicU64::new(0),
         });
         shared.note_sizes(&file);
         let run = {
