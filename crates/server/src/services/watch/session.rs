@@ -9,7 +9,9 @@ use std::{
 
 use futures_util::{Stream, task::AtomicWaker};
 use mvcc::{WatchError, WatchItem, WatchSpec, WatchStream};
-use proto::etcdserverpb::{WatchCreateRequest, WatchRequest, WatchResponse, watch_request::RequestUnion};
+use proto::etcdserverpb::{
+    ResponseHeader, WatchCreateRequest, WatchRequest, WatchResponse, watch_request::RequestUnion,
+};
 use tokio::time::{Instant, Interval};
 use tonic::{Status, Streaming};
 
@@ -32,7 +34,12 @@ pub struct WatchSession {
     outgoing: VecDeque<WatchReply>,
     watchers: BTreeMap<i64, Wants>,
     progress: Interval,
+    /// Events that may still go out before requests and the clock are looked at again.
+    events_left: u32,
 }
+
+/// Looking at requests costs as much as sending an event; a client that cancels in a flood waits for so many.
+const EVENTS_PER_LOOK: u32 = 32;
 
 /// What a watcher asked for besides events.
 #[derive(Default)]
@@ -58,6 +65,7 @@ impl WatchSession {
             outgoing: VecDeque::new(),
             watchers: BTreeMap::new(),
             progress,
+            events_left: 0,
         }
     }
 
@@ -106,16 +114,23 @@ impl WatchSession {
     fn events(&mut self, item: WatchItem) -> WatchReply {
         let header = self.context.header_at(item.revision);
         let count = item.events.len();
-        let mut parts: Vec<_> = std::iter::once(0..count).collect();
+        let mut fragment = false;
         if let Some(wants) = self.watchers.get_mut(&item.watch_id) {
             wants.quiet &= count == 0;
-            if wants.fragment {
-                parts = fragments(&item, header, self.context.message_bytes_max());
-            }
+            fragment = wants.fragment;
         }
         if item.compact_revision != 0 {
             self.watchers.remove(&item.watch_id);
         }
+        if fragment {
+            return self.in_parts(item, header);
+        }
+        WatchReply::Events { item, header, part: 0..count, more: false }
+    }
+
+    /// Cuts what is too large for one message; the rest waits.
+    fn in_parts(&mut self, item: WatchItem, header: ResponseHeader) -> WatchReply {
+        let mut parts = fragments(&item, header, self.context.message_bytes_max());
         let first = parts.remove(0);
         let last = parts.len();
         for (i, part) in parts.into_iter().enumerate() {
@@ -161,6 +176,13 @@ impl Stream for WatchSession {
         if let Some(reply) = this.outgoing.pop_front() {
             return Poll::Ready(Some(Ok(reply)));
         }
+        if this.events_left > 0
+            && let Some(item) = this.stream.next()
+        {
+            this.events_left -= 1;
+            return Poll::Ready(Some(Ok(this.events(item))));
+        }
+        this.events_left = EVENTS_PER_LOOK;
         this.waker.register(cx.waker());
         if let Err(status) = this.poll_requests(cx) {
             return Poll::Ready(Some(Err(status)));
