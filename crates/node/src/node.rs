@@ -441,6 +441,8 @@ impl Parts {
         let mut lessor = Lessor::load(&view, lease::Options { ttl_min, ..Default::default() })?;
         drop(view);
         let store = mvcc::Store::open(booted.backend.clone(), options.store.clone(), |id, key| lessor.attach(id, key))?;
+        // Building the index has touched every page; most of them are not read again soon.
+        booted.backend.release_memory();
         Ok(Parts { store: Arc::new(store), lessor: Arc::new(Mutex::new(lessor)), alarms: Arc::new(alarms) })
     }
 }

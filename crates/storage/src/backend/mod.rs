@@ -173,6 +173,11 @@ impl Backend {
         self.handle.shared.pending_bytes.load(Ordering::Relaxed)
     }
 
+    /// Lets go of the memory that reading the whole file has mapped in: it comes back page by page as it is read.
+    pub fn release_memory(&self) {
+        self.handle.shared.state().file.release_memory();
+    }
+
     /// Read transactions of the file that are held by views, snapshots and the backend itself.
     pub fn open_read_tx(&self) -> usize {
         self.handle.shared.state().file.open_read_tx()
