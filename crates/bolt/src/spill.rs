@@ -195,8 +195,9 @@ impl Image {
     }
 
     pub fn clear(&mut self) {
-        // A rare giant commit should not keep its memory for good.
-        const KEEP: usize = 4 << 20;
+        // A rare giant commit should not keep its memory for good; those of a steady load of large values should, since
+        // fresh pages cost more than what is drawn into them.
+        const KEEP: usize = 16 << 20;
         self.bytes.clear();
         self.bytes.shrink_to(KEEP);
         self.pages.clear();
