@@ -1,0 +1,105 @@
+//! The names of etcd 3.7.3's failpoints (and bbolt 1.5.0's), and which of them are in this program.
+
+/// Whether a point has its place in this program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// `failpoint!` with this name stands somewhere; fault tools may choose it.
+    Here,
+    /// Not placed; the reason, where there is one. Such a point is not offered: a tool would wait for it in vain.
+    Absent(&'static str),
+}
+
+use Place::{Absent, Here};
+
+const LATER: &str = "";
+
+/// By name. To place a point, mark it `Here`: until then `failpoint!` with its name does not compile.
+pub const NAMES: &[(&str, Place)] = &[
+    ("afterCommit", Here),
+    ("afterIsMemberExist", Absent(LATER)),
+    ("afterStartDBTxn", Here),
+    ("afterWritebackBuf", Absent("changes are visible at once; there is no buffer to write back")),
+    ("applyAfterOpenSnapshot", Here),
+    ("applyBeforeOpenSnapshot", Here),
+    ("beforeApplyOneConfChange", Here),
+    ("beforeApplyOneEntryNormal", Here),
+    ("beforeBucketPut", Here),
+    ("beforeCheckpointInLeaseRenew", Absent(LATER)),
+    ("beforeCommit", Here),
+    ("beforeLookupWhenForwardLeaseTimeToLive", Absent(LATER)),
+    ("beforeLookupWhenLeaseTimeToLive", Absent(LATER)),
+    ("beforePublishing", Here),
+    ("beforeRangeStreamChunk", Absent(LATER)),
+    ("beforeSendWatchResponse", Absent(LATER)),
+    ("beforeServeHTTPLeaseRenew", Absent(LATER)),
+    ("beforeStartDBTxn", Here),
+    ("beforeSyncDataPages", Here),
+    ("beforeSyncMetaPage", Here),
+    ("beforeWriteMetaError", Here),
+    ("beforeWritebackBuf", Absent("changes are visible at once; there is no buffer to write back")),
+    ("commitAfterPreCommitHook", Absent("an entry's index is in its own batch; no hook runs before a commit")),
+    ("commitBeforePreCommitHook", Absent("an entry's index is in its own batch; no hook runs before a commit")),
+    ("compactAfterAcquiredBatchTxLock", Here),
+    ("compactAfterCommitBatch", Here),
+    ("compactAfterCommitScheduledCompact", Here),
+    ("compactAfterSetFinishedCompact", Here),
+    ("compactBeforeCommitBatch", Here),
+    ("compactBeforeCommitScheduledCompact", Here),
+    ("compactBeforeSetFinishedCompact", Here),
+    ("defragBeforeCopy", Here),
+    ("defragBeforeRename", Here),
+    ("defragOpenFileError", Here),
+    ("defragdbFail", Here),
+    ("lackOfDiskSpace", Here),
+    ("mapError", Here),
+    ("mlockError", Here),
+    ("munlockError", Absent("memory is unlocked with its map, which cannot fail")),
+    ("raftAfterApplySnap", Here),
+    ("raftAfterSave", Here),
+    ("raftAfterSaveSnap", Here),
+    ("raftAfterWALRelease", Here),
+    ("raftBeforeAdvance", Here),
+    ("raftBeforeApplySnap", Here),
+    ("raftBeforeFollowerSend", Here),
+    ("raftBeforeLeaderSend", Here),
+    ("raftBeforeSave", Here),
+    ("raftBeforeSaveSnap", Here),
+    ("raftBeforeWALSaveSnaphot", Here),
+    ("raftDropHeartbeat", Absent(LATER)),
+    ("resizeFileError", Here),
+    ("snapDBDirSyncError", Absent(LATER)),
+    ("snapDBRenameBeforeDirSync", Absent(LATER)),
+    ("unmapError", Absent("a map is given back when its last reader ends, where nobody could be told")),
+    ("walAfterSync", Here),
+    ("walBeforeSync", Here),
+];
+
+/// The position of a point in [`NAMES`]; `failpoint!` asks when it is compiled.
+///
+/// # Panics
+/// If the name is not there, or not marked [`Place::Here`].
+pub const fn position(name: &str) -> usize {
+    let mut at = 0;
+    while at < NAMES.len() {
+        if equal(NAMES[at].0.as_bytes(), name.as_bytes()) {
+            assert!(matches!(NAMES[at].1, Here), "mark this point as Here in failpoint/src/names.rs");
+            return at;
+        }
+        at += 1;
+    }
+    panic!("no failpoint has this name; add it to failpoint/src/names.rs");
+}
+
+const fn equal(a: &[u8], b: &[u8]) -> bool {
+    if a.len() != b.len() {
+        return false;
+    }
+    let mut i = 0;
+    while i < a.len() {
+        if a[i] != b[i] {
+            return false;
+        }
+        i += 1;
+    }
+    true
+}
