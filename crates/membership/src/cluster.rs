@@ -1,10 +1,10 @@
-//! The cluster: members, removed ids, version. Replicated state, changed by apply alone.
+//! The cluster: members, removed ids, version, downgrade job. Replicated state, changed by apply alone.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use proto::Version;
 
-use crate::{ClusterId, Member, MemberId};
+use crate::{Change, ClusterId, Downgrade, Member, MemberId};
 
 /// Why a configuration change is refused. The texts are etcd's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -19,11 +19,20 @@ pub enum ChangeError {
     PeerUrlExists,
     #[error("membership: can only promote a learner member")]
     NotLearner,
+    #[error("membership: too many learner members in cluster")]
+    TooManyLearners,
+}
+
+/// What applying a [`Change`] did, for the caller to write down and to tell the transport.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Changed {
+    Added(Member),
+    Promoted(Member),
+    Updated(Member),
+    Removed(MemberId),
 }
 
 /// Who is in the cluster, and at which version.
-///
-/// Invariant: an id is never both in `members` and in `removed`.
 #[derive(Clone, Debug)]
 pub struct Cluster {
     pub id: ClusterId,
@@ -31,7 +40,12 @@ pub struct Cluster {
     members: BTreeMap<MemberId, Member>,
     removed: BTreeSet<MemberId>,
     version: Option<Version>,
+    downgrade: Downgrade,
+    learners_max: usize,
 }
+
+/// etcd's default of `--max-learners`.
+pub const LEARNERS_MAX: usize = 1;
 
 impl Cluster {
     pub fn new(
@@ -41,7 +55,25 @@ impl Cluster {
         removed: BTreeSet<MemberId>,
         version: Option<Version>,
     ) -> Cluster {
-        Cluster { id, local, members, removed, version }
+        let (downgrade, learners_max) = (Downgrade::default(), LEARNERS_MAX);
+        Cluster { id, local, members, removed, version, downgrade, learners_max }
+    }
+
+    pub fn learners_max(&self) -> usize {
+        self.learners_max
+    }
+
+    /// Must be the same on every member, because apply depends on it (as in etcd).
+    #[must_use]
+    pub fn with_learners_max(mut self, learners_max: usize) -> Cluster {
+        self.learners_max = learners_max;
+        self
+    }
+
+    #[must_use]
+    pub fn with_downgrade(mut self, downgrade: Downgrade) -> Cluster {
+        self.downgrade = downgrade;
+        self
     }
 
     /// In id order.
@@ -57,12 +89,24 @@ impl Cluster {
         self.removed.contains(&id)
     }
 
+    pub fn removed(&self) -> impl Iterator<Item = MemberId> {
+        self.removed.iter().copied()
+    }
+
     pub fn voters(&self) -> impl Iterator<Item = MemberId> {
-        self.members.values().filter(|m| !m.is_learner).map(|m| m.id)
+        self.voting_members().map(|m| m.id)
+    }
+
+    pub fn voting_members(&self) -> impl Iterator<Item = &Member> {
+        self.members.values().filter(|m| !m.is_learner)
     }
 
     pub fn learners(&self) -> impl Iterator<Item = MemberId> {
         self.members.values().filter(|m| m.is_learner).map(|m| m.id)
+    }
+
+    pub fn is_local_learner(&self) -> bool {
+        self.members.get(&self.local).is_some_and(|m| m.is_learner)
     }
 
     /// `None` until the first leader has decided it.
@@ -74,44 +118,80 @@ impl Cluster {
         self.version = Some(version);
     }
 
+    pub fn downgrade(&self) -> &Downgrade {
+        &self.downgrade
+    }
+
+    /// Applies `downgrade_info_set`: an ended job keeps no target. Returns what to write down.
+    pub fn set_downgrade(&mut self, enabled: bool, target: String) -> &Downgrade {
+        self.downgrade = Downgrade { enabled, target: if enabled { target } else { String::new() } };
+        &self.downgrade
+    }
+
+    /// Whether `change` may be applied now. Depends on replicated state alone, so every member answers alike.
+    pub fn validate(&self, change: &Change) -> Result<(), ChangeError> {
+        let id = change.id();
+        if self.removed.contains(&id) {
+            return Err(ChangeError::IdRemoved);
+        }
+        match (change, self.members.get(&id)) {
+            (Change::Add { .. }, Some(_)) => Err(ChangeError::IdExists),
+            (Change::Add { member, as_learner }, None) => {
+                self.check_urls(id, &member.peer_urls)?;
+                if *as_learner && member.is_learner { self.check_learners(1) } else { Ok(()) }
+            }
+            (_, None) => Err(ChangeError::IdNotFound),
+            (Change::Promote(_), Some(member)) if !member.is_learner => Err(ChangeError::NotLearner),
+            (Change::Promote(_) | Change::Remove(_), Some(_)) => Ok(()),
+            (Change::Update { peer_urls, .. }, Some(_)) => self.check_urls(id, peer_urls),
+        }
+    }
+
+    /// Applies `change`, or finds out why not and changes nothing.
+    pub fn apply(&mut self, change: Change) -> Result<Changed, ChangeError> {
+        self.validate(&change)?;
+        let found = self.members.get_mut(&change.id());
+        Ok(match (change, found) {
+            (Change::Add { member, .. }, _) => {
+                self.members.insert(member.id, member.clone());
+                Changed::Added(member)
+            }
+            (Change::Remove(id), _) => {
+                self.members.remove(&id);
+                self.removed.insert(id);
+                Changed::Removed(id)
+            }
+            (Change::Promote(_), Some(member)) => {
+                member.is_learner = false;
+                Changed::Promoted(member.clone())
+            }
+            (Change::Update { peer_urls, .. }, Some(member)) => {
+                member.peer_urls = peer_urls;
+                Changed::Updated(member.clone())
+            }
+            (Change::Promote(_) | Change::Update { .. }, None) => return Err(ChangeError::IdNotFound),
+        })
+    }
+
     /// Adds a member, or finds out why not.
     pub fn add(&mut self, member: Member) -> Result<(), ChangeError> {
-        self.check_id(member.id)?;
-        if self.members.contains_key(&member.id) {
-            return Err(ChangeError::IdExists);
-        }
-        self.check_urls(&member)?;
-        self.members.insert(member.id, member);
-        Ok(())
+        let as_learner = member.is_learner;
+        self.apply(Change::Add { member, as_learner }).map(drop)
     }
 
     pub fn promote(&mut self, id: MemberId) -> Result<&Member, ChangeError> {
-        self.check_id(id)?;
-        let member = self.members.get_mut(&id).ok_or(ChangeError::IdNotFound)?;
-        if !member.is_learner {
-            return Err(ChangeError::NotLearner);
-        }
-        member.is_learner = false;
-        Ok(member)
+        self.apply(Change::Promote(id))?;
+        self.members.get(&id).ok_or(ChangeError::IdNotFound)
     }
 
     pub fn remove(&mut self, id: MemberId) -> Result<(), ChangeError> {
-        self.check_id(id)?;
-        self.members.remove(&id).ok_or(ChangeError::IdNotFound)?;
-        self.removed.insert(id);
-        Ok(())
+        self.apply(Change::Remove(id)).map(drop)
     }
 
     /// Takes the peer URLs of `update`; the rest of the member stays.
     pub fn update_peer_urls(&mut self, update: &Member) -> Result<&Member, ChangeError> {
-        self.check_id(update.id)?;
-        if !self.members.contains_key(&update.id) {
-            return Err(ChangeError::IdNotFound);
-        }
-        self.check_urls(update)?;
-        let member = self.members.get_mut(&update.id).ok_or(ChangeError::IdNotFound)?;
-        member.peer_urls.clone_from(&update.peer_urls);
-        Ok(member)
+        self.apply(Change::Update { id: update.id, peer_urls: update.peer_urls.clone() })?;
+        self.members.get(&update.id).ok_or(ChangeError::IdNotFound)
     }
 
     /// Sets what a member says of itself. `None` if the member is unknown or removed.
@@ -122,52 +202,29 @@ impl Cluster {
         Some(member)
     }
 
-    fn check_id(&self, id: MemberId) -> Result<(), ChangeError> {
-        if self.removed.contains(&id) { Err(ChangeError::IdRemoved) } else { Ok(()) }
+    /// A member to propose, with an id of its own. `now` is the Unix time in seconds. etcd takes the id of that
+    /// second and lets apply refuse a clash; here the next free second is taken.
+    pub fn new_member(&self, peer_urls: &[String], is_learner: bool, now: u64) -> Member {
+        let mut peer_urls = peer_urls.to_vec();
+        peer_urls.sort_unstable();
+        let taken = |id: MemberId| id.0 == 0 || self.members.contains_key(&id) || self.removed.contains(&id);
+        // The token is empty: only the members a cluster begins with carry its token in their ids.
+        let mut ids = (now..).map(|second| MemberId::compute(&peer_urls, "", Some(second)));
+        let id = ids.find(|id| !taken(*id)).unwrap_or_default();
+        Member { id, peer_urls, is_learner, ..Member::default() }
     }
 
-    fn check_urls(&self, member: &Member) -> Result<(), ChangeError> {
-        let others = self.members.values().filter(|m| m.id != member.id);
-        let taken = others.flat_map(|m| &m.peer_urls).any(|url| member.peer_urls.contains(url));
-        if taken { Err(ChangeError::PeerUrlExists) } else { Ok(()) }
+    /// Whether `more` learners fit beside those there are. At start etcd asks this with `more` = 0.
+    pub fn check_learners(&self, more: usize) -> Result<(), ChangeError> {
+        check_learners(self.learners_max, self.learners().count() + more)
+    }
+
+    fn check_urls(&self, id: MemberId, urls: &[String]) -> Result<(), ChangeError> {
+        let mut others = self.members.values().filter(|m| m.id != id).flat_map(|m| &m.peer_urls);
+        if others.any(|url| urls.contains(url)) { Err(ChangeError::PeerUrlExists) } else { Ok(()) }
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn member(id: u64, url: &str, is_learner: bool) -> Member {
-        Member { id: MemberId(id), peer_urls: vec![url.into()], is_learner, ..Member::default() }
-    }
-
-    fn cluster() -> Cluster {
-        let mut c = Cluster::new(ClusterId(9), MemberId(1), BTreeMap::new(), BTreeSet::new(), None);
-        c.add(member(1, "http://a", false)).unwrap();
-        c
-    }
-
-    #[test]
-    fn changes_are_checked() {
-        let mut c = cluster();
-        assert_eq!(c.add(member(1, "http://b", false)), Err(ChangeError::IdExists));
-        assert_eq!(c.add(member(2, "http://a", false)), Err(ChangeError::PeerUrlExists));
-        c.add(member(2, "http://b", true)).unwrap();
-        assert_eq!(c.voters().collect::<Vec<_>>(), [MemberId(1)]);
-        assert_eq!(c.promote(MemberId(1)), Err(ChangeError::NotLearner));
-        c.promote(MemberId(2)).unwrap();
-        assert_eq!(c.voters().count(), 2);
-        c.remove(MemberId(2)).unwrap();
-        assert_eq!(c.remove(MemberId(2)), Err(ChangeError::IdRemoved));
-        assert_eq!(c.add(member(2, "http://c", false)), Err(ChangeError::IdRemoved));
-        assert_eq!(c.promote(MemberId(3)), Err(ChangeError::IdNotFound));
-    }
-
-    #[test]
-    fn an_update_keeps_the_learner_flag() {
-        let mut c = cluster();
-        c.add(member(2, "http://b", true)).unwrap();
-        assert_eq!(c.update_peer_urls(&member(2, "http://a", false)).err(), Some(ChangeError::PeerUrlExists));
-        assert!(c.update_peer_urls(&member(2, "http://c", false)).unwrap().is_learner);
-    }
+pub(crate) fn check_learners(max: usize, learners: usize) -> Result<(), ChangeError> {
+    if learners > max { Err(ChangeError::TooManyLearners) } else { Ok(()) }
 }

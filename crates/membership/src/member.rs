@@ -1,8 +1,8 @@
 //! One member, and the members of a new cluster.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, fmt};
 
-use crate::MemberId;
+use crate::{BootstrapError, MemberId};
 
 /// A member. How it is written down is the schema's business.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
@@ -15,14 +15,21 @@ pub struct Member {
     pub client_urls: Vec<String>,
 }
 
-#[derive(Debug, PartialEq, Eq, thiserror::Error)]
-pub enum BootstrapError {
-    #[error("couldn't find local name {0:?} in the initial cluster configuration")]
-    NameMissing(String),
-    #[error("--initial-cluster gives {0:?} no peer URL")]
-    NoPeerUrl(String),
-    #[error("--initial-cluster uses {0} twice; every member needs peer URLs of its own")]
-    DuplicateUrl(String),
+impl Member {
+    /// Whether the member has ever run and told its name.
+    pub fn is_started(&self) -> bool {
+        !self.name.is_empty()
+    }
+}
+
+impl fmt::Display for Member {
+    /// As etcd's messages show a member.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Member { id, peer_urls, is_learner, name, client_urls } = self;
+        let (peer_urls, client_urls) = (peer_urls.join(" "), client_urls.join(" "));
+        write!(f, "&{{ID:{id} RaftAttributes:{{PeerURLs:[{peer_urls}] IsLearner:{is_learner}}} ")?;
+        write!(f, "Attributes:{{Name:{name} ClientURLs:[{client_urls}]}}}}")
+    }
 }
 
 /// The members of a new cluster from `--initial-cluster`, by id.
@@ -42,7 +49,13 @@ pub fn members_of_new_cluster(
         let mut peer_urls = urls.clone();
         peer_urls.sort_unstable();
         let id = MemberId::compute(&peer_urls, token, None);
-        members.insert(id, Member { id, peer_urls, name: name.clone(), ..Member::default() });
+        if id.0 == 0 {
+            return Err(BootstrapError::ZeroId);
+        }
+        let member = Member { id, peer_urls, name: name.clone(), ..Member::default() };
+        if members.insert(id, member).is_some() {
+            return Err(BootstrapError::SameId(id));
+        }
     }
     Ok(members)
 }

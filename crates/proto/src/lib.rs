@@ -6,6 +6,7 @@
 //!
 //! Besides the generated types, one module per package:
 //! - [`min_version`], [`min_version_of_entry`]: the lowest release that understands a message or a log entry;
+//! - [`newest_version_named`]: the most that a message of some kind can ask for;
 //! - [`json`]: any message from and to JSON, as etcd's gateway has it;
 //! - [`http_routes`]: the gateway's paths.
 //!
@@ -20,6 +21,7 @@
 
 pub mod json;
 mod min_version;
+mod newest;
 mod route;
 mod schema;
 mod version;
@@ -28,6 +30,7 @@ mod wire;
 pub use min_version::{
     MinVersion, MinVersionError, min_version, min_version_named, min_version_of_entry, min_version_of_request,
 };
+pub use newest::newest_version_named;
 pub use route::{HttpRoute, http_routes};
 pub use schema::{PACKAGES, annotation_text, pool};
 pub use version::{ParseVersionError, Version};
