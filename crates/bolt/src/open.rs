@@ -7,6 +7,8 @@ use std::{
     time::{Duration, Instant},
 };
 
+use failpoint::failpoint;
+
 use crate::{
     db::{Options, Writer},
     disk::{self, Disk, Map},
@@ -43,6 +45,7 @@ pub(crate) fn sync_dir_of(path: &Path) -> io::Result<()> {
 
 /// A map with the wished reservation or, where address space is limited, one with room to double.
 pub(crate) fn reserve(disk: &dyn Disk, options: &Options, bytes: u64) -> io::Result<Map> {
+    failpoint!("mapError", |text| return Err(io::Error::other(text)));
     let large = options.mmap_bytes.max(bytes).next_multiple_of(page::MAP_UNIT);
     let small = bytes.saturating_mul(2).max(64 << 20).next_multiple_of(page::MAP_UNIT);
     disk.map(large as usize).or_else(|e| if small < large { disk.map(small as usize) } else { Err(e) })

@@ -7,6 +7,8 @@ use std::{
     time::{Duration, Instant},
 };
 
+use failpoint::failpoint;
+
 use crate::{
     cursor::Bucket,
     db::{Inner, Writer},
@@ -229,21 +231,29 @@ impl WriteTx {
         let start = Instant::now();
         if meta.bytes() > writer.file_len {
             let len = grown_len(meta.bytes());
+            failpoint!("lackOfDiskSpace", |text| return Err(fail("grow the file")(std::io::Error::other(text))));
+            failpoint!("resizeFileError", |text| return Err(fail("grow the file")(std::io::Error::other(text))));
             disk.set_len(len).map_err(fail("grow the file"))?;
             writer.file_len = len;
             if self.db.options.mlock {
+                failpoint!("mlockError", |text| return Err(fail("lock the grown file in memory")(
+                    std::io::Error::other(text)
+                )));
                 map.lock_memory(len as usize).map_err(fail("lock the grown file in memory"))?;
             }
         }
         writer.out.image.write(disk, self.work.page_size).map_err(fail("write pages"))?;
         let written = Instant::now();
+        failpoint!("beforeSyncDataPages");
         if !no_sync {
             disk.sync().map_err(fail("sync pages"))?;
         }
+        failpoint!("beforeWriteMetaError", |text| return Err(fail("write a meta page")(std::io::Error::other(text))));
         let slot = meta.txid % 2;
         let page = meta.page(slot);
         disk.write_all_at(&mut [IoSlice::new(&page)], slot * meta.page_size as u64)
             .map_err(fail("write a meta page"))?;
+        failpoint!("beforeSyncMetaPage");
         if !no_sync {
             disk.sync().map_err(fail("sync a meta page"))?;
         }
@@ -273,6 +283,7 @@ impl BucketMut<'_> {
         if value.len() > crate::VALUE_BYTES_MAX {
             return Err(Error::ValueTooLong { len: value.len() });
         }
+        failpoint!("beforeBucketPut");
         self.tree.put(self.work, key, [value, &[]], 0)
     }
 

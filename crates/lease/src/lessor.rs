@@ -111,6 +111,13 @@ impl Lessor {
         Ok(Lessor { options, leases, items: HashMap::new(), primary: false, ends, checkpoints: None })
     }
 
+    /// Forgets all and loads the leases of another file, which came from the leader: as in [`load`](Self::load), this
+    /// member is not primary afterwards, and keys are linked as the key index is rebuilt. On failure nothing changes.
+    pub fn reload(&mut self, read: &impl Read) -> Result<(), schema::DecodeError> {
+        *self = Lessor::load(read, self.options.clone())?;
+        Ok(())
+    }
+
     pub fn len(&self) -> usize {
         self.leases.len()
     }

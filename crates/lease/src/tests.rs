@@ -137,3 +137,26 @@ fn many_leases_do_not_end_together() {
     }
     assert_eq!(ended.len(), 3000);
 }
+
+#[test]
+fn another_file_brings_its_own_leases() {
+    let mut w = World::primary(true);
+    w.grant(s(0), 7, 10).unwrap();
+    w.grant(s(0), 8, 10).unwrap();
+    w.lessor.attach(7, &Bytes::from_static(b"old"));
+    let mut other = World::new();
+    other.grant(s(0), 8, 20).unwrap();
+    other.grant(s(0), 9, 1000).unwrap();
+    other.lessor.checkpoint(&mut other.backend.write(), s(0), 9, 600, true).unwrap();
+
+    w.lessor.reload(&other.backend.view()).unwrap();
+    w.lessor.attach(8, &Bytes::from_static(b"new"));
+    w.lessor.attach(7, &Bytes::from_static(b"of a lease that is gone"));
+    assert!(!w.lessor.is_primary());
+    assert_eq!(w.lessor.ids(), [8, 9]);
+    assert_eq!(w.lessor.time_to_live(s(0), 8, true).map(|t| (t.granted, t.keys.len())), Some((20, 1)));
+    assert_eq!(w.lessor.renew(s(0), 8), Err(Error::NotPrimary));
+    assert!(w.lessor.take_expired(s(5000)).is_empty() && w.lessor.take_due_checkpoints(s(5000)).is_empty());
+    w.lessor.promote(s(0), s(0), false);
+    assert_eq!(w.lessor.time_to_live(s(0), 9, false).map(|t| t.remaining), Some(600));
+}

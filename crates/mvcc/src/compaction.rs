@@ -2,15 +2,16 @@
 
 use std::{
     ops::ControlFlow,
-    sync::{Arc, atomic::Ordering},
+    sync::{Arc, Weak},
 };
 
+use failpoint::failpoint;
 use storage::{
     Backend, Batch, Bucket, Read,
     schema::{RevisionKey, meta},
 };
 
-use crate::{Error, HashKv, Revision, Store, hash::Hasher, store::Shared};
+use crate::{Error, HashKv, Revision, Store, contents::Contents, hash::Hasher, store::Shared};
 
 /// Keys of the index that one step visits at least.
 const INDEX_STEP: usize = 10_000;
@@ -24,6 +25,8 @@ pub struct CompactionJob {
     /// Whether the compaction before had finished, so that the hash of this one covers all it should.
     hash_is_whole: bool,
     removed: usize,
+    /// What it is a compaction of: when another file was taken over, there is nothing left for it to do.
+    contents: Weak<Contents>,
     phase: Phase,
 }
 
@@ -40,13 +43,15 @@ pub struct Progress {
     pub done: bool,
     /// Revisions removed so far.
     pub removed: usize,
-    /// When done, the hash over what there was up to the revision.
+    /// When done, the hash over what there was up to the revision; none if it was given up, because another file was
+    /// taken over.
     pub hash: Option<HashKv>,
 }
 
 impl CompactionJob {
     pub(crate) fn begin(store: &Arc<Shared>, batch: &mut Batch<'_>, rev: i64) -> Result<Self, Error> {
-        let previous = store.compact_revision();
+        let contents = store.contents();
+        let previous = contents.compact_revision();
         if rev <= previous {
             return Err(Error::Compacted { requested: rev, compact_revision: previous });
         }
@@ -54,33 +59,46 @@ impl CompactionJob {
         if rev > current {
             return Err(Error::FutureRevision { requested: rev, current });
         }
-        let mut job = CompactionJob::resume(rev, previous);
+        let mut job = CompactionJob::resume(&contents, rev, previous);
         // What does not decode was not written by us at open; then the hash is of no use.
         job.hash_is_whole = match (meta::scheduled_compact_rev(batch), meta::finished_compact_rev(batch)) {
             (Ok(scheduled), Ok(finished)) => scheduled == finished,
             _ => false,
         };
+        failpoint!("compactBeforeCommitScheduledCompact");
         meta::put_scheduled_compact_rev(batch, rev);
-        store.compact_revision.store(rev, Ordering::SeqCst);
+        failpoint!("compactAfterCommitScheduledCompact");
+        contents.set_compact_revision(rev);
         Ok(job)
     }
 
-    pub(crate) fn resume(revision: i64, previous: i64) -> Self {
+    pub(crate) fn resume(contents: &Arc<Contents>, revision: i64, previous: i64) -> Self {
         let phase = Phase::Index { from: Box::default(), keep: Vec::new() };
-        CompactionJob { revision, previous, hash_is_whole: false, removed: 0, phase }
+        let contents = Arc::downgrade(contents);
+        CompactionJob { revision, previous, hash_is_whole: false, removed: 0, contents, phase }
     }
 
     pub fn revision(&self) -> i64 {
         self.revision
     }
 
+    /// Whether the next step visits the index rather than the file.
+    pub fn is_in_index(&self) -> bool {
+        matches!(self.phase, Phase::Index { .. })
+    }
+
     /// Visits up to `limit` revisions of the file (etcd: 1000), or some thousand keys of the index.
     pub fn step(&mut self, store: &Store, limit: usize) -> Progress {
         let store = &store.shared;
         let mut progress = Progress { done: false, removed: 0, hash: None };
+        let current = self.contents.upgrade().filter(|contents| Arc::ptr_eq(contents, &store.contents()));
+        let Some(contents) = current else {
+            self.phase = Phase::Done;
+            return Progress { done: true, removed: self.removed, hash: None };
+        };
         self.phase = match std::mem::replace(&mut self.phase, Phase::Done) {
             Phase::Index { from, mut keep } => {
-                let next = store.index.write().compact(&from, INDEX_STEP, self.revision, &mut keep);
+                let next = contents.index.write().compact(&from, INDEX_STEP, self.revision, &mut keep);
                 match next {
                     Some(from) => Phase::Index { from, keep },
                     None => self.begin_file(keep),
@@ -88,15 +106,23 @@ impl CompactionJob {
             }
             Phase::File { from, keep, next_kept, hasher } => {
                 let mut sweep = Sweep { keep: &keep, next_kept, hasher, removed: Vec::new(), next: from, seen: 0 };
-                let whole = sweep.run(&store.backend, self.revision, limit.max(1));
+                let swept = sweep.run(&store.backend, contents.generation, self.revision, limit.max(1));
                 let Sweep { next_kept, hasher, removed, next, .. } = sweep;
                 self.removed += removed.len();
                 store.counters.compacted_revisions.add(removed.len());
-                if whole {
-                    progress.hash = Some(self.finish(store, *hasher));
-                    Phase::Done
-                } else {
-                    Phase::File { from: next, keep, next_kept, hasher }
+                match swept {
+                    Swept::Part => {
+                        // No commit is forced here, unlike in etcd: the next one takes the deletions along.
+                        failpoint!("compactBeforeCommitBatch");
+                        failpoint!("compactAfterCommitBatch");
+                        Phase::File { from: next, keep, next_kept, hasher }
+                    }
+                    Swept::Whole => {
+                        failpoint!("compactAfterSetFinishedCompact");
+                        progress.hash = Some(self.finish(store.revision(), &contents, *hasher));
+                        Phase::Done
+                    }
+                    Swept::OtherFile => Phase::Done,
                 }
             }
             Phase::Done => Phase::Done,
@@ -112,10 +138,10 @@ impl CompactionJob {
         Phase::File { from: RevisionKey::default(), keep, next_kept: 0, hasher }
     }
 
-    fn finish(&self, store: &Shared, hasher: Hasher) -> HashKv {
-        let hash = hasher.finish(store.revision());
+    fn finish(&self, current: i64, contents: &Contents, hasher: Hasher) -> HashKv {
+        let hash = hasher.finish(current);
         if self.hash_is_whole {
-            store.hashes.lock().store(hash);
+            contents.hashes.lock().store(hash);
         }
         hash
     }
@@ -132,10 +158,23 @@ struct Sweep<'a> {
     seen: usize,
 }
 
+/// How far a pass came.
+enum Swept {
+    Part,
+    /// To the end, which it has recorded in the same batch.
+    Whole,
+    /// Another file was taken over, so nothing was done.
+    OtherFile,
+}
+
 impl Sweep<'_> {
-    /// Tells whether it came to the end, and then has recorded so in the same batch.
-    fn run(&mut self, backend: &Backend, revision: i64, limit: usize) -> bool {
+    fn run(&mut self, backend: &Backend, generation: u64, revision: i64, limit: usize) -> Swept {
         let mut batch = backend.write();
+        // Asked inside the batch, because no file is taken over while it lasts.
+        if batch.generation() != generation {
+            return Swept::OtherFile;
+        }
+        failpoint!("compactAfterAcquiredBatchTxLock");
         let from = self.next.encode();
         let to = RevisionKey::new(revision + 1, 0).encode();
         batch.scan(Bucket::Key, &from, &to, &mut |key, value| {
@@ -150,9 +189,10 @@ impl Sweep<'_> {
         }
         let whole = self.seen < limit;
         if whole {
+            failpoint!("compactBeforeSetFinishedCompact");
             meta::put_finished_compact_rev(&mut batch, revision);
         }
-        whole
+        if whole { Swept::Whole } else { Swept::Part }
     }
 
     fn visit(&mut self, at: RevisionKey, key: &[u8], value: &[u8]) {

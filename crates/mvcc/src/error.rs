@@ -33,4 +33,11 @@ pub enum OpenError {
     KeyValue { main: i64, sub: i64 },
     #[error("bucket key holds sub-revision {sub} of revision {main}; the largest that is read is {}", u32::MAX)]
     SubRevision { main: i64, sub: i64 },
+    #[error(
+        "the file that was taken over ends at revision {found} and is compacted at {found_compact}, but the store is at \
+         {current} and compacted at {current_compact}: a file from the leader is never behind"
+    )]
+    Behind { found: i64, found_compact: i64, current: i64, current_compact: i64 },
+    #[error(transparent)]
+    Backend(#[from] storage::Failure),
 }

@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 
 use storage::{Bucket, Read, schema::RevisionKey};
 
-use crate::{Error, KeyRange, Revision, index::visit_in_steps, store::Shared};
+use crate::{Error, KeyRange, Revision, contents::Contents, index::visit_in_steps, store::Shared, values::Published};
 
 /// Equal on members that hold the same revisions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -90,14 +90,24 @@ impl Hasher {
 
 impl Shared {
     pub fn hash_kv(&self, rev: i64) -> Result<HashKv, Error> {
-        if let Some(known) = self.hashes.lock().at(rev) {
-            return Ok(HashKv { revision: self.revision(), ..known });
+        // Also for 0, which asks for the newest: as in etcd, what a compaction at revision 0 has left answers it.
+        let known = self.contents().hashes.lock().at(rev);
+        match known {
+            Some(known) => Ok(HashKv { revision: self.revision(), ..known }),
+            None => self.compute_hash(rev),
         }
+    }
+
+    /// The hash of what is there now, whatever compactions have left behind.
+    pub fn compute_hash(&self, rev: i64) -> Result<HashKv, Error> {
         loop {
+            // Before the view is opened: what is compacted later is not missing in it.
             let compact_revision = self.compact_revision();
-            let hash = self.compute_hash(rev, compact_revision)?;
-            // Otherwise a compaction removed some of what was to be hashed.
-            if self.compact_revision() == compact_revision {
+            let (current, values) = self.snapshot();
+            let contents = &*values.tail.contents;
+            let hash = compute_hash(rev, compact_revision, current, &values)?;
+            // Otherwise a compaction removed some of what was to be hashed, or it is of another file.
+            if contents.compact_revision() == compact_revision {
                 return Ok(hash);
             }
         }
@@ -105,43 +115,42 @@ impl Shared {
 
     pub fn compaction_hashes(&self) -> Vec<HashKv> {
         let revision = self.revision();
-        self.hashes.lock().0.iter().map(|h| HashKv { revision, ..*h }).collect()
+        self.contents().hashes.lock().0.iter().map(|h| HashKv { revision, ..*h }).collect()
     }
+}
 
-    fn compute_hash(&self, rev: i64, compact_revision: i64) -> Result<HashKv, Error> {
-        let (current, values) = self.snapshot();
-        if rev > 0 && rev < compact_revision {
-            return Err(Error::Compacted { requested: rev, compact_revision });
-        }
-        if rev > current {
-            return Err(Error::FutureRevision { requested: rev, current });
-        }
-        let rev = if rev == 0 { current } else { rev };
-        let mut hasher = Hasher::new(compact_revision, rev, &self.kept_at(rev));
-        let tail_key = RevisionKey::new(values.tail.revision, 0).encode();
-        let to = if values.tail.changes.is_empty() { &b""[..] } else { &tail_key };
-        values.view.scan(Bucket::Key, b"", to, &mut |key, value| {
-            match RevisionKey::decode(key) {
-                Some(at) if at.main <= rev => hasher.write(at, key, value),
-                _ => return ControlFlow::Break(()),
-            }
-            ControlFlow::Continue(())
-        });
-        for (at, value) in values.tail.records() {
-            hasher.write(at, &at.encode(), value);
-        }
-        Ok(hasher.finish(current))
+fn compute_hash(rev: i64, compact_revision: i64, current: i64, values: &Published) -> Result<HashKv, Error> {
+    if rev > 0 && rev < compact_revision {
+        return Err(Error::Compacted { requested: rev, compact_revision });
     }
+    if rev > current {
+        return Err(Error::FutureRevision { requested: rev, current });
+    }
+    let rev = if rev == 0 { current } else { rev };
+    let mut hasher = Hasher::new(compact_revision, rev, &kept_at(&values.tail.contents, rev));
+    let tail_key = RevisionKey::new(values.tail.revision, 0).encode();
+    let to = if values.tail.changes.is_empty() { &b""[..] } else { &tail_key };
+    values.view.scan(Bucket::Key, b"", to, &mut |key, value| {
+        match RevisionKey::decode(key) {
+            Some(at) if at.main <= rev => hasher.write(at, key, value),
+            _ => return ControlFlow::Break(()),
+        }
+        ControlFlow::Continue(())
+    });
+    for (at, value) in values.tail.records() {
+        hasher.write(at, &at.encode(), value);
+    }
+    Ok(hasher.finish(current))
+}
 
-    /// The newest revision up to `rev` of each key that exists then, ascending.
-    fn kept_at(&self, rev: i64) -> Vec<Revision> {
-        let mut keep = Vec::new();
-        // Also the empty key, which no request can name: a restored snapshot with a raised revision has it.
-        visit_in_steps(&self.index, KeyRange::new(b"", b"\0"), |_, ki| {
-            keep.extend(ki.keep(rev));
-            ControlFlow::Continue(())
-        });
-        keep.sort_unstable();
-        keep
-    }
+/// The newest revision up to `rev` of each key that exists then, ascending.
+fn kept_at(contents: &Contents, rev: i64) -> Vec<Revision> {
+    let mut keep = Vec::new();
+    // Also the empty key, which no request can name: a restored snapshot with a raised revision has it.
+    visit_in_steps(&contents.index, KeyRange::new(b"", b"\0"), |_, ki| {
+        keep.extend(ki.keep(rev));
+        ControlFlow::Continue(())
+    });
+    keep.sort_unstable();
+    keep
 }

@@ -12,6 +12,7 @@
 
 pub mod check;
 mod compaction;
+mod contents;
 mod error;
 mod file_hash;
 mod hash;
@@ -22,6 +23,7 @@ mod key_range;
 mod leaf;
 mod range;
 mod raw_kv;
+mod reload;
 mod restore;
 mod revision;
 mod stats;

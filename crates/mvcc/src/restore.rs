@@ -1,6 +1,6 @@
 //! Reading the index back from the file.
 
-use std::{collections::BTreeMap, ops::ControlFlow};
+use std::{collections::BTreeMap, ops::ControlFlow, sync::Arc};
 
 use bytes::Bytes;
 use storage::{
@@ -8,7 +8,7 @@ use storage::{
     schema::{RevisionKey, meta},
 };
 
-use crate::{CompactionJob, OpenError, Revision, index::Index, raw_kv::KvFields};
+use crate::{CompactionJob, OpenError, Revision, contents::Contents, index::Index, raw_kv::KvFields};
 
 /// What a file holds.
 pub(crate) struct Restored {
@@ -20,9 +20,14 @@ pub(crate) struct Restored {
 }
 
 impl Restored {
-    pub fn pending_compaction(&self) -> Option<CompactionJob> {
-        let finished = self.finished.unwrap_or(-1);
-        (self.compact_revision > finished).then(|| CompactionJob::resume(self.compact_revision, finished))
+    /// What to publish, with its newest revision and the compaction that is not finished.
+    pub fn into_contents(self, generation: u64) -> (Arc<Contents>, i64, Option<CompactionJob>) {
+        let Restored { index, revision, compact_revision, finished, .. } = self;
+        let contents = Arc::new(Contents::new(generation, index, compact_revision));
+        let finished = finished.unwrap_or(-1);
+        let pending =
+            (compact_revision > finished).then(|| CompactionJob::resume(&contents, compact_revision, finished));
+        (contents, revision, pending)
     }
 }
 

@@ -69,7 +69,7 @@ pub(crate) struct Counters {
 
 impl Shared {
     pub fn stats(&self) -> Stats {
-        let index = self.index.read().stats();
+        let index = self.contents().index.read().stats();
         let c = &self.counters;
         Stats {
             revision: self.revision(),

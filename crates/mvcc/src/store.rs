@@ -1,9 +1,6 @@
 //! The store: what is published to readers, and the way in for everything else.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicI64, Ordering},
-};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use parking_lot::{Mutex, RwLock};
@@ -12,8 +9,7 @@ use storage::{Backend, Batch};
 
 use crate::{
     CompactionJob, Error, HashKv, Leases, OpenError, RangeResult, Stats, WriteTxn,
-    hash::Hashes,
-    index::Index,
+    contents::Contents,
     range::{At, Count},
     restore,
     stats::Counters,
@@ -29,6 +25,8 @@ pub struct Options {
     pub watch_queue_items_max: usize,
     /// Bytes of events that wait in one watch stream, likewise.
     pub watch_queue_bytes_max: usize,
+    /// Bytes of events up to which the revisions that wait for a watcher share one response; 0: none do.
+    pub watch_merge_bytes_max: usize,
     /// Bytes of events read from history at a time for the watchers of one stream.
     pub watch_catch_up_bytes_max: usize,
     /// Changes visited in history at a time for the watchers of one stream.
@@ -40,6 +38,7 @@ impl Default for Options {
         Options {
             watch_queue_items_max: 1024,
             watch_queue_bytes_max: 8 << 20,
+            watch_merge_bytes_max: 16 << 10,
             watch_catch_up_bytes_max: 1 << 20,
             watch_catch_up_changes_max: 10_000,
         }
@@ -58,13 +57,9 @@ pub struct Store {
 pub(crate) struct Shared {
     pub backend: Backend,
     pub options: Options,
-    pub index: RwLock<Index>,
     pub published: RwLock<PublishedState>,
-    /// Moves before the index forgets anything, so a reader that asks afterwards knows whether it missed something.
-    pub compact_revision: AtomicI64,
     /// Held while a revision is published, so that a watcher is told of it exactly once. Taken before `published`.
     pub hub: Mutex<Hub>,
-    pub hashes: Mutex<Hashes>,
     pub counters: Counters,
     pub pending_compaction: Mutex<Option<CompactionJob>>,
 }
@@ -77,19 +72,18 @@ pub(crate) struct PublishedState {
 impl Store {
     /// Reads the index from the file. `attach` is called for each key that has a lease, in the order of keys.
     pub fn open(backend: Backend, options: Options, mut attach: impl FnMut(i64, &Bytes)) -> Result<Store, OpenError> {
-        let restored = restore::read(&backend.view())?;
+        let view = backend.view();
+        let restored = restore::read(&view)?;
         for (key, lease) in &restored.leases {
             attach(*lease, key);
         }
-        let pending = restored.pending_compaction();
+        let (contents, revision, pending) = restored.into_contents(view.generation());
+        drop(view);
         let shared = Shared {
             backend,
             options,
-            index: RwLock::new(restored.index),
-            published: RwLock::new(PublishedState { revision: restored.revision, tail: Arc::default() }),
-            compact_revision: AtomicI64::new(restored.compact_revision),
+            published: RwLock::new(contents.publish(revision)),
             hub: Mutex::default(),
-            hashes: Mutex::default(),
             counters: Counters::default(),
             pending_compaction: Mutex::new(pending),
         };
@@ -133,7 +127,8 @@ impl Store {
     }
 
     /// What applying a compaction does at once: from now on reads before `rev` fail. The job removes old revisions
-    /// from index and file; jobs are to be run in the order they are given out, one at a time.
+    /// from index and file; jobs are to be run in the order they are given out, one at a time. A job from before a
+    /// [`reload`](Self::reload) does nothing.
     pub fn compact(&self, batch: &mut Batch<'_>, rev: i64) -> Result<CompactionJob, Error> {
         CompactionJob::begin(&self.shared, batch, rev)
     }
@@ -143,9 +138,15 @@ impl Store {
         self.compact(batch, req.revision)
     }
 
-    /// A compaction that the last run of this member did not finish; given out once.
+    /// A compaction that the file says is not finished, by the last run of this member or by the one that sent the
+    /// file; given out once after opening and after each reload.
     pub fn pending_compaction(&self) -> Option<CompactionJob> {
         self.shared.pending_compaction.lock().take()
+    }
+
+    /// The hash of all that is there now. Unlike [`hash_kv`](Self::hash_kv) it is never one that a compaction left.
+    pub fn newest_hash(&self) -> Result<HashKv, Error> {
+        self.shared.compute_hash(0)
     }
 
     /// The hash of all revisions up to `rev` (0: the newest), equal on all members.
@@ -175,16 +176,25 @@ impl Shared {
     }
 
     pub fn compact_revision(&self) -> i64 {
-        self.compact_revision.load(Ordering::SeqCst)
+        self.published.read().tail.contents.compact_revision()
+    }
+
+    pub fn contents(&self) -> Arc<Contents> {
+        self.published.read().tail.contents.clone()
     }
 
     /// The newest revision, and a place to read values up to it.
     pub fn snapshot(&self) -> (i64, Published) {
-        let state = self.published.read();
-        let (revision, tail) = (state.revision, state.tail.clone());
-        drop(state);
-        // Opened after: whatever came before `tail` is in the view by now, because batches exclude one another.
-        (revision, Published { view: self.backend.view(), tail })
+        loop {
+            let state = self.published.read();
+            let (revision, tail) = (state.revision, state.tail.clone());
+            drop(state);
+            // Opened after: whatever came before `tail` is in the view by now, because batches exclude one another.
+            if let Some(view) = self.backend.view_of(tail.contents.generation) {
+                return (revision, Published { view, tail });
+            }
+            // The file was replaced and forgotten meanwhile, which is done after the new contents are published.
+        }
     }
 
     /// Runs a read at the newest revision. If `newest` is all it needs, a compaction that overtook it is no reason to
@@ -192,7 +202,9 @@ impl Shared {
     pub fn read<T>(&self, newest: bool, f: impl Fn(&At<'_, Published>) -> Result<T, Error>) -> Result<T, Error> {
         loop {
             let (current, values) = self.snapshot();
-            let at = At { index: &self.index, values: &values, current, compact_revision: &|| self.compact_revision() };
+            let contents = &*values.tail.contents;
+            let compact_revision = || contents.compact_revision();
+            let at = At { index: &contents.index, values: &values, current, compact_revision: &compact_revision };
             match f(&at) {
                 Err(Error::Compacted { requested, .. }) if newest && requested == current => continue,
                 other => return other,

@@ -5,15 +5,17 @@ use std::sync::Arc;
 use bytes::Bytes;
 use storage::{Batch, Bucket, Read, View, schema::RevisionKey};
 
-use crate::{Revision, range::Values};
+use crate::{Revision, contents::Contents, range::Values};
 
 /// The changes of the newest request. Its batch may still be open when its revision is published, so a view need not
 /// show them yet.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Tail {
     pub revision: i64,
     /// By sub-revision.
     pub changes: Vec<TailChange>,
+    /// Here, so that a reader takes hold of both at once.
+    pub contents: Arc<Contents>,
 }
 
 #[derive(Debug)]

@@ -11,6 +11,7 @@ use storage::Batch;
 
 use crate::{
     Error, KeyRange, RangeResult, Revision,
+    contents::Contents,
     index::Before,
     range::{At, Count, Values},
     raw_kv::KvFields,
@@ -42,6 +43,7 @@ pub struct WriteTxn<'a, 'b> {
     store: &'a Arc<Shared>,
     batch: &'a mut Batch<'b>,
     leases: &'a mut dyn Leases,
+    contents: Arc<Contents>,
     /// The newest revision before this.
     begun_at: i64,
     changes: Vec<TailChange>,
@@ -51,8 +53,10 @@ pub struct WriteTxn<'a, 'b> {
 
 impl<'a, 'b> WriteTxn<'a, 'b> {
     pub(crate) fn begin(store: &'a Arc<Shared>, batch: &'a mut Batch<'b>, leases: &'a mut dyn Leases) -> Self {
-        let begun_at = store.revision();
-        WriteTxn { store, batch, leases, begun_at, changes: Vec::new(), keys: Vec::new(), operations: 0 }
+        let published = store.published.read();
+        let (begun_at, contents) = (published.revision, published.tail.contents.clone());
+        drop(published);
+        WriteTxn { store, batch, leases, contents, begun_at, changes: Vec::new(), keys: Vec::new(), operations: 0 }
     }
 
     /// The revision that a read sees now: the next one, once something was changed.
@@ -105,7 +109,8 @@ impl<'a, 'b> WriteTxn<'a, 'b> {
         if req.lease != 0 && !self.leases.exists(req.lease) {
             return Err(Error::LeaseNotFound { id: req.lease });
         }
-        if (req.ignore_value || req.ignore_lease) && self.store.index.read().get(&req.key, self.revision()).is_none() {
+        if (req.ignore_value || req.ignore_lease) && self.contents.index.read().get(&req.key, self.revision()).is_none()
+        {
             return Err(Error::KeyNotFound);
         }
         Ok(())
@@ -129,9 +134,9 @@ impl<'a, 'b> WriteTxn<'a, 'b> {
     /// Reads what the changes so far leave.
     pub(crate) fn at<T>(&self, f: impl FnOnce(&At<'_, InBatch<'_, 'b>>) -> T) -> T {
         let values = InBatch(self.batch);
-        let compact_revision = || self.store.compact_revision();
+        let compact_revision = || self.compact_revision();
         f(&At {
-            index: &self.store.index,
+            index: &self.contents.index,
             values: &values,
             current: self.revision(),
             compact_revision: &compact_revision,
@@ -139,7 +144,7 @@ impl<'a, 'b> WriteTxn<'a, 'b> {
     }
 
     pub(crate) fn compact_revision(&self) -> i64 {
-        self.store.compact_revision()
+        self.contents.compact_revision()
     }
 
     fn next_revision(&self) -> Revision {
@@ -148,7 +153,7 @@ impl<'a, 'b> WriteTxn<'a, 'b> {
 
     fn put_value(&mut self, key: &Bytes, value: &[u8], lease: i64) -> Result<(), Error> {
         let revision = self.next_revision();
-        let before = self.store.index.write().put(key, revision, lease != 0);
+        let before = self.contents.index.write().put(key, revision, lease != 0);
         let old_lease = self.lease_of(&before)?;
         let raw = KvFields {
             key,
@@ -179,7 +184,7 @@ impl<'a, 'b> WriteTxn<'a, 'b> {
     fn delete_keys(&mut self, range: KeyRange<'_>) -> Result<i64, Error> {
         let mut keys = Vec::new();
         let at = self.revision();
-        self.store.index.read().visit(range, |key, ki| {
+        self.contents.index.read().visit(range, |key, ki| {
             if ki.get(at).is_some() {
                 keys.push(Bytes::copy_from_slice(key));
             }
@@ -194,7 +199,7 @@ impl<'a, 'b> WriteTxn<'a, 'b> {
 
     fn delete_key(&mut self, key: Bytes) -> Result<(), Error> {
         let revision = self.next_revision();
-        let before = self.store.index.write().tombstone(&key, revision);
+        let before = self.contents.index.write().tombstone(&key, revision);
         let lease = self.lease_of(&before)?;
         let raw = KvFields { key: &key, ..Default::default() }.to_bytes();
         self.batch.put_revision(revision.tombstone_key(), raw.clone());
@@ -223,7 +228,8 @@ impl Drop for WriteTxn<'_, '_> {
         if self.changes.is_empty() {
             return;
         }
-        let tail = Tail { revision: self.begun_at + 1, changes: std::mem::take(&mut self.changes) };
+        let changes = std::mem::take(&mut self.changes);
+        let tail = Tail { revision: self.begun_at + 1, changes, contents: self.contents.clone() };
         self.store.publish(tail, std::mem::take(&mut self.keys));
     }
 }

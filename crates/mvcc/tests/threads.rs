@@ -81,6 +81,93 @@ fn readers_see_whole_revisions() {
     assert_eq!(reopened.hash_kv(0), store.hash_kv(0));
 }
 
+/// Files of another store, which is further on, come in under readers, watchers and a compactor: what is read is
+/// always of one file, and no write is missed.
+#[test]
+fn readers_see_whole_files() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let open = |name: &str| storage::Backend::open(&dir.path().join(name), storage::Options::default()).expect("opens");
+    let backend = open("db");
+    let options = Options { watch_queue_items_max: 4, watch_catch_up_changes_max: 100, ..Options::default() };
+    let store = Store::open(backend.clone(), options, |_, _| {}).expect("opens");
+    write(&store, &backend, 1);
+    let done = AtomicBool::new(false);
+    let (jobs, compactor) = std::sync::mpsc::channel::<mvcc::CompactionJob>();
+    thread::scope(|scope| {
+        for pause in [0, 3] {
+            let store = store.clone();
+            scope.spawn(move || watch(&store, pause));
+        }
+        for back in [0, 5] {
+            let (store, done) = (&store, &done);
+            scope.spawn(move || {
+                while !done.load(Ordering::SeqCst) {
+                    read(store, back);
+                }
+            });
+        }
+        scope.spawn(|| watch_again(&store, &done));
+        let running = store.clone();
+        scope.spawn(move || {
+            for mut job in compactor {
+                while !job.step(&running, 50).done {
+                    thread::yield_now();
+                }
+            }
+        });
+        let mut n = 1;
+        while n < WRITES {
+            for _ in 0..20 {
+                n += 1;
+                write(&store, &backend, n);
+            }
+            let mut batch = backend.write();
+            let job = store.compact(&mut batch, n - 5).expect("compacts");
+            jobs.send(job).expect("the compactor runs");
+            drop(batch);
+            let ahead = send(&backend, dir.path());
+            n = go_on(&ahead, (n + 130).min(WRITES));
+            backend.take_over(&ahead).expect("takes it over");
+            store.reload(|_, _| {}).expect("reads it");
+            assert_eq!(store.revision(), n + 1);
+            if let Some(job) = store.pending_compaction() {
+                jobs.send(job).expect("the compactor runs");
+            }
+        }
+        done.store(true, Ordering::SeqCst);
+        drop(jobs);
+    });
+    let stats = store.stats();
+    assert_eq!((stats.slow_watchers, stats.watchers, stats.pending_events), (0, 0, 0));
+    let reopened = Store::open(backend.clone(), Options::default(), |_, _| {}).expect("opens");
+    assert_eq!(reopened.hash_kv(0), store.hash_kv(0));
+}
+
+fn send(backend: &storage::Backend, dir: &std::path::Path) -> std::path::PathBuf {
+    let path = dir.join("1.snap.db");
+    let mut file = std::fs::File::create(&path).expect("a file");
+    std::io::copy(&mut backend.snapshot().expect("a snapshot"), &mut file).expect("copies");
+    path
+}
+
+/// Writes into the file up to number `until`, and begins a compaction there.
+fn go_on(path: &std::path::Path, until: i64) -> i64 {
+    let backend = storage::Backend::open(path, storage::Options::default()).expect("opens");
+    let store = Store::open(backend.clone(), Options::default(), |_, _| {}).expect("opens");
+    for n in store.revision()..=until {
+        write(&store, &backend, n);
+    }
+    let mut batch = backend.write();
+    let mut job = store.compact(&mut batch, until - 10).expect("compacts");
+    drop(batch);
+    // Half of it, or all.
+    for _ in 0..until % 30 {
+        job.step(&store, 50);
+    }
+    backend.close().expect("closes");
+    until
+}
+
 fn read(store: &Store, back: i64) {
     let newest = store.revision();
     let revision = if back == 0 { 0 } else { (newest - back).max(2) };

@@ -22,7 +22,7 @@ mod backend;
 pub mod schema;
 
 pub use backend::{
-    Backend, Batch, CommitTimes, DefragError, DefragReport, Failure, Observer, OpenError, Options, Read, ReadOnly,
-    Snapshot, View, Visit,
+    Backend, Batch, CommitTimes, DefragError, DefragReport, Disks, Failure, Observer, OpenError, Options, Read,
+    ReadOnly, Snapshot, SnapshotError, TakeOverError, View, Visit,
 };
 pub use schema::{Bucket, RevisionKey, Version};

@@ -32,6 +32,24 @@ fn a_new_file_has_every_bucket_and_nothing_in_them() {
     assert_eq!(tool.hash().unwrap(), crc32c::crc32c(names.as_bytes()));
 }
 
+/// Members that are founded while one of them is away have 3.0 until it comes, and must be able to restart meanwhile.
+#[test]
+fn the_version_for_want_of_answers_decides_nothing() {
+    use schema::version::{Found, V3_5, Version, detect};
+    let dir = tempfile::tempdir().unwrap();
+    let backend = Backend::open(&dir.path().join("db"), manual()).unwrap();
+    let found_at = |version| {
+        let mut batch = backend.write();
+        schema::cluster::put_version(&mut batch, version);
+        batch.set_consistent(4, 1);
+        batch.commit().unwrap();
+        detect(&backend.view())
+    };
+    assert_eq!(found_at(Version::new(3, 0)), Ok(Found::Undecided));
+    assert_eq!(found_at(Version::new(3, 4)), Ok(Found::At(V3_5)));
+    assert_eq!(found_at(Version::new(3, 7)), Ok(Found::At(Version::new(3, 7))));
+}
+
 #[test]
 fn layers_hide_what_is_below_them() {
     let dir = tempfile::tempdir().unwrap();

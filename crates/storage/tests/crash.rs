@@ -6,14 +6,18 @@ use std::{
     io::{BufRead, BufReader},
     path::Path,
     process::{Command, Stdio},
-    sync::{Arc, mpsc},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+        mpsc,
+    },
     time::Duration,
 };
 
 use common::{
     check_units,
     disk::{TestDisk, crash},
-    eager, manual, open, put_unit,
+    eager, manual, open, put_unit, received,
 };
 use storage::{Backend, Failure, Options};
 
@@ -122,12 +126,19 @@ fn child() {
 #[test]
 fn killed_at_any_moment_even_while_defragmenting() {
     let dir = tempfile::tempdir().unwrap();
+    kill_children("child", "STORAGE_TEST_DIR", dir.path(), |_| {
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1, "left-overs are gone");
+    });
+}
+
+/// Runs the test `name` in a process of its own and kills it, again and again: what it said to be durable is there.
+fn kill_children(name: &str, variable: &str, dir: &Path, check: impl Fn(u32)) {
     let mut rng = Rng(0x2545_F491_4F6C_DD1D);
     let mut durable = 0;
     for round in 0..8 {
         let mut child = Command::new(std::env::current_exe().unwrap())
-            .args(["child", "--exact", "--nocapture", "--test-threads=1"])
-            .env("STORAGE_TEST_DIR", dir.path())
+            .args([name, "--exact", "--nocapture", "--test-threads=1"])
+            .env(variable, dir)
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
@@ -145,11 +156,53 @@ fn killed_at_any_moment_even_while_defragmenting() {
         child.kill().unwrap();
         while take(lines.next()).is_some() {}
         child.wait().unwrap();
-        let backend = open(dir.path());
+        let backend = open(dir);
         let found = check_units(&backend.view());
         assert!(found >= durable && durable > 0, "round {round}: {found} < {durable}");
-        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1, "left-overs are gone");
+        check(round);
     }
+}
+
+/// Not a test by itself: what the next one runs and kills.
+#[test]
+fn child_that_takes_over() {
+    let Some(dir) = std::env::var_os("STORAGE_TEST_TAKE_OVER_DIR") else { return };
+    let dir = Path::new(&dir);
+    let backend = Backend::open(&dir.join("db"), eager()).unwrap();
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !stop.load(Ordering::Relaxed) {
+                let _ = backend.defrag();
+                std::thread::sleep(Duration::from_millis(3));
+            }
+        });
+        loop {
+            let ahead = check_units(&backend.view()) + 60;
+            let received = received(&backend, dir, ahead);
+            // Less than the received file has, some of it pending when that comes.
+            (ahead - 59..ahead - 20).for_each(|n| put_unit(&backend, n));
+            backend.take_over(&received).unwrap();
+            assert_eq!(check_units(&backend.view()), ahead);
+            println!("durable {ahead}");
+            (ahead + 1..ahead + 40).for_each(|n| put_unit(&backend, n));
+            if ahead.is_multiple_of(7) {
+                backend.commit().unwrap();
+                println!("durable {}", ahead + 39);
+            }
+        }
+    });
+}
+
+#[test]
+fn killed_at_any_moment_while_taking_over() {
+    let dir = tempfile::tempdir().unwrap();
+    kill_children("child_that_takes_over", "STORAGE_TEST_TAKE_OVER_DIR", dir.path(), |round| {
+        // Whatever was being received is another's to remove.
+        let _ = std::fs::remove_file(dir.path().join("1.snap.db"));
+        let left: Vec<_> = std::fs::read_dir(dir.path()).unwrap().map(|e| e.unwrap().file_name()).collect();
+        assert_eq!(left, ["db"], "round {round}: left-overs are gone");
+    });
 }
 
 #[test]

@@ -21,7 +21,7 @@ use crate::{
 impl Wal {
     /// Whether `dir` holds any segment.
     pub fn exists(dir: &Path) -> bool {
-        segment::list(&OsDisk, dir).is_ok()
+        Self::exists_on(&OsDisk, dir)
     }
 
     /// Starts a log in `dir`, which must not have one. `metadata` is repeated in every segment.
@@ -44,6 +44,11 @@ impl Wal {
     /// The snapshot records that may be started from: those not after the last commit index. Oldest first.
     pub fn valid_snapshots(dir: &Path) -> Result<Vec<walpb::Snapshot>, Error> {
         Self::valid_snapshots_on(&OsDisk, dir)
+    }
+
+    /// [`Wal::exists`] on a given disk.
+    pub fn exists_on(disk: &dyn Disk, dir: &Path) -> bool {
+        segment::list(disk, dir).is_ok()
     }
 
     /// [`Wal::create`] on a given disk.

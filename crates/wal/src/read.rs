@@ -45,7 +45,8 @@ pub(crate) struct Tail {
 
 /// Reads segments that are open already.
 pub(crate) fn read_segments(dir: &Path, segments: &[Segment], at: &walpb::Snapshot) -> Result<(ReadAll, Tail), Error> {
-    let mut builder = Builder { at, all: ReadAll::default(), metadata: None, matched: false, last_index: at.index() };
+    let mut builder =
+        Builder { at, all: ReadAll::default(), metadata: None, matched: false, last_index: at.index(), term_at: None };
     let mut tail = scan(segments, |reader, record| builder.add(reader, record))?;
     let Builder { mut all, metadata, matched, last_index, .. } = builder;
     if !matched {
@@ -150,6 +151,8 @@ struct Builder<'a> {
     metadata: Option<Bytes>,
     matched: bool,
     last_index: u64,
+    /// Term of the entry at the snapshot's index, if the log has come to one and gone on from it.
+    term_at: Option<u64>,
 }
 
 impl Builder<'_> {
@@ -170,6 +173,9 @@ impl Builder<'_> {
         let entry = check::parse_entry(record.data).map_err(|what| reader.corrupt(place, what))?;
         self.last_index = entry.index();
         if entry.index() <= self.at.index() {
+            // It drops those after it, too: what was read of them is of another leader.
+            self.all.entries.clear();
+            self.term_at = (entry.index() == self.at.index()).then(|| entry.term());
             return Ok(());
         }
         let position = entry.index() - self.at.index() - 1;
@@ -184,7 +190,7 @@ impl Builder<'_> {
             });
         }
         self.all.entries.truncate(position as usize);
-        let before = self.all.entries.last().map_or(self.at.term(), Entry::term);
+        let before = self.all.entries.last().map(Entry::term).or(self.term_at).unwrap_or(0);
         check::check_term(&entry, before).map_err(|what| reader.corrupt(place, what))?;
         self.all.entries.push(entry);
         Ok(())
@@ -214,6 +220,11 @@ impl Builder<'_> {
                 });
             }
             self.matched = true;
+            if self.term_at != Some(snapshot.term()) {
+                // Received from a leader, since this log had no such entry: its own entries after that index are void.
+                self.all.entries.clear();
+                self.term_at = Some(snapshot.term());
+            }
         }
         self.last_index = self.last_index.max(snapshot.index());
         self.all.snapshots.push(snapshot);

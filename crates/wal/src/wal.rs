@@ -6,6 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use failpoint::failpoint;
 use proto::{raftpb, walpb};
 
 use crate::{
@@ -145,8 +146,10 @@ impl Wal {
             return Ok(Saved { bytes, sync: None, cut: false });
         }
         let start = Instant::now();
+        failpoint!("walBeforeSync");
         let synced = self.tail.file.sync_data();
         self.or_poison("sync", synced)?;
+        failpoint!("walAfterSync");
         let took = start.elapsed();
         if took > SLOW_SYNC {
             tracing::warn!(?took, expected = ?SLOW_SYNC, "slow fdatasync");

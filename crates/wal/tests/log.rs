@@ -220,3 +220,38 @@ fn large_entries_spill_in_pages() {
     drop(wal);
     assert_eq!(Wal::open(&dir, &origin(), Options::default()).unwrap().1.entries, entries);
 }
+
+/// A leader of a later term may send an entry of an earlier one: only along the log do terms never fall.
+#[test]
+fn what_was_overwritten_is_not_read_after_a_snapshot() {
+    let tmp = TempDir::new().unwrap();
+    let dir = tmp.path().join("wal");
+    let mut wal = Wal::create(&dir, &metadata(), SMALL).unwrap();
+    wal.save(Some(&state(2, 7, 0)), &[1, 2, 3, 4, 5].map(|i| entry(2, i, vec![1]))).unwrap();
+    // Another leader has other entries from 2 on, and the file covers them.
+    wal.save(Some(&state(3, 7, 3)), &[2, 3].map(|i| entry(3, i, vec![2]))).unwrap();
+    wal.save_snapshot(&snapshot(3, 3)).unwrap();
+    wal.close().unwrap();
+    let (mut wal, all) = Wal::open(&dir, &snapshot(3, 3), SMALL).unwrap();
+    assert!(all.entries.is_empty(), "{:?}", indexes(&all.entries));
+    wal.save(None, &[entry(3, 4, vec![3])]).unwrap();
+    wal.close().unwrap();
+    assert_eq!(Wal::read(&dir, &snapshot(3, 3)).unwrap().entries, [entry(3, 4, vec![3])]);
+}
+
+/// The entries after a received snapshot's index are of another log, unless they were written after it.
+#[test]
+fn a_received_snapshot_voids_the_entries_after_it() {
+    let tmp = TempDir::new().unwrap();
+    let dir = tmp.path().join("wal");
+    let mut wal = Wal::create(&dir, &metadata(), SMALL).unwrap();
+    wal.save(Some(&state(2, 7, 0)), &[1, 2, 3, 4, 5].map(|i| entry(2, i, vec![1]))).unwrap();
+    wal.save_snapshot(&snapshot(3, 4)).unwrap();
+    wal.save(Some(&state(4, 7, 3)), &[]).unwrap();
+    wal.close().unwrap();
+    let (mut wal, all) = Wal::open(&dir, &snapshot(3, 4), SMALL).unwrap();
+    assert!(all.entries.is_empty(), "{:?}", indexes(&all.entries));
+    wal.save(None, &[entry(4, 4, vec![3])]).unwrap();
+    wal.close().unwrap();
+    assert_eq!(Wal::read(&dir, &snapshot(3, 4)).unwrap().entries, [entry(4, 4, vec![3])]);
+}

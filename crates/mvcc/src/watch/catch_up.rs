@@ -81,7 +81,8 @@ impl Shared {
             self.counters.pending_events.add(events.len());
             let events = if events.len() == 1 { events.pop().map(Events::One) } else { Some(Events::Many(events)) };
             if let Some(events) = events.filter(|e| !e.is_empty()) {
-                inner.ready.push_back(Queued::Events { watcher: watcher.clone(), events, revision: current });
+                let bytes = events.bytes();
+                inner.ready.push_back(Queued::Events { watcher: watcher.clone(), events, revision: current, bytes });
             }
             let min = until.max(*min);
             if min > newest {

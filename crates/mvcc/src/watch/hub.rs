@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use parking_lot::MutexGuard;
 
 use super::{
     event::Event,
     interest::{Interest, Slot},
-    queue::{Events, Watcher},
+    queue::{Events, Inner, StreamShared, Watcher},
 };
 use crate::{store::Shared, values::Tail};
 
@@ -36,26 +37,38 @@ impl Shared {
 
 impl Hub {
     fn deliver(&mut self, store: &Shared, tail: &Tail, keys: &[Bytes]) {
-        let mut behind = Vec::new();
         let mut deliveries = self.match_watchers(tail, keys);
         // By watcher, each with its events in order.
         deliveries.sort_by_key(|d| d.0);
-        let mut rest = &deliveries[..];
-        while let Some((slot, first)) = rest.first() {
-            let n = rest.iter().take_while(|d| d.0 == *slot).count();
-            let events = match n {
-                1 => Events::One(first.clone()),
-                _ => Events::Many(rest[..n].iter().map(|d| d.1.clone()).collect()),
-            };
-            rest = &rest[n..];
-            let Some(watcher) = self.synced.get(*slot) else { continue };
-            if !watcher.offer(store, events, tail.revision) {
-                behind.push((*slot, watcher.clone()));
-            }
-        }
-        for (slot, watcher) in behind {
+        for (slot, watcher) in self.offer(store, tail.revision, &deliveries) {
             self.synced.remove(&watcher.key, &watcher.range_end, slot);
         }
+    }
+
+    /// Gives the watchers that found no room.
+    fn offer(&self, store: &Shared, revision: i64, deliveries: &[(Slot, Arc<Event>)]) -> Vec<(Slot, Arc<Watcher>)> {
+        let mut behind = Vec::new();
+        // Watchers of a stream are neighbours as a rule: it is locked once for them all, and notified when they have
+        // their events, so that it takes these in one go.
+        let mut locked: Option<(&StreamShared, MutexGuard<'_, Inner>)> = None;
+        for of_one in deliveries.chunk_by(|a, b| a.0 == b.0) {
+            let slot = of_one[0].0;
+            let Some(watcher) = self.synced.get(slot) else { continue };
+            let stream = &*watcher.stream;
+            let mut inner = match locked.take() {
+                Some((same, inner)) if std::ptr::eq(same, stream) => inner,
+                other => {
+                    wake(store, other);
+                    stream.inner.lock()
+                }
+            };
+            if !watcher.offer(store, &mut inner, events(of_one), revision) {
+                behind.push((slot, watcher.clone()));
+            }
+            locked = Some((stream, inner));
+        }
+        wake(store, locked);
+        behind
     }
 
     fn match_watchers(&self, tail: &Tail, keys: &[Bytes]) -> Vec<(Slot, Arc<Event>)> {
@@ -74,5 +87,18 @@ impl Hub {
             });
         }
         deliveries
+    }
+}
+
+fn events(deliveries: &[(Slot, Arc<Event>)]) -> Events {
+    match deliveries {
+        [(_, event)] => Events::One(event.clone()),
+        many => Events::Many(many.iter().map(|(_, event)| event.clone()).collect()),
+    }
+}
+
+fn wake(store: &Shared, locked: Option<(&StreamShared, MutexGuard<'_, Inner>)>) {
+    if let Some((stream, inner)) = locked {
+        stream.wake(inner, &store.options);
     }
 }

@@ -35,6 +35,10 @@ impl<T> Interest<T> {
         self.slots.get(slot.0 as usize)?.as_ref()
     }
 
+    pub fn into_watchers(self) -> impl Iterator<Item = T> {
+        self.slots.into_iter().flatten()
+    }
+
     pub fn insert(&mut self, key: &Bytes, range_end: &Bytes, watcher: T) -> Slot {
         let slot = self.free.pop().unwrap_or_else(|| {
             self.slots.push(None);

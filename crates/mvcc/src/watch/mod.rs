@@ -11,6 +11,7 @@ mod hub;
 mod interest;
 mod item;
 mod queue;
+mod reload;
 mod spec;
 mod stream;
 

@@ -17,7 +17,7 @@ use super::{
     spec::{Filters, WatchError},
     stream::Notify,
 };
-use crate::{KeyRange, store::Shared};
+use crate::{KeyRange, Options, store::Shared};
 
 const WATCHERS_PER_TURN: usize = 512;
 
@@ -44,6 +44,21 @@ impl Events {
         self.as_slice().is_empty()
     }
 
+    pub fn bytes(&self) -> usize {
+        self.as_slice().iter().map(|e| e.len()).sum()
+    }
+
+    fn append(&mut self, later: Events) {
+        if let Events::One(first) = self {
+            *self = Events::Many(vec![first.clone()]);
+        }
+        match (self, later) {
+            (Events::Many(events), Events::One(event)) => events.push(event),
+            (Events::Many(events), Events::Many(more)) => events.extend(more),
+            (Events::One(_), _) => unreachable!("made into many above"),
+        }
+    }
+
     pub fn as_slice(&self) -> &[Arc<Event>] {
         match self {
             Events::One(event) => std::slice::from_ref(event),
@@ -68,6 +83,8 @@ pub(crate) struct Inner {
     /// Counts what was ever put into and taken from `queue`.
     pub pushed: u64,
     pub popped: u64,
+    /// `pushed` when the newest progress was: what is told after it must not move before it.
+    pub progress_at: u64,
     /// From catching up: before anything of `queue`.
     pub ready: VecDeque<Queued>,
     pub unsynced: BTreeMap<i64, Unsynced>,
@@ -77,14 +94,22 @@ pub(crate) struct Inner {
     pub history_next: bool,
     /// Whether to notify.
     pub armed: bool,
+    /// Whether to notify when the queue is half full.
+    pub hushed: bool,
 }
 
 pub(crate) struct Entry {
     pub watcher: Arc<Watcher>,
     pub state: State,
+    /// `pushed` when its newest events were.
+    pub queued_at: u64,
 }
 
 impl Entry {
+    pub fn new(watcher: Arc<Watcher>, state: State) -> Self {
+        Entry { watcher, state, queued_at: 0 }
+    }
+
     /// Whether it has, or has queued, all that it is to be told up to the revision.
     pub fn is_synced_at(&self, revision: i64) -> bool {
         matches!(self.state, State::Synced(_)) && revision >= self.watcher.start_revision
@@ -110,7 +135,9 @@ pub(crate) enum Queued {
     Events {
         watcher: Arc<Watcher>,
         events: Events,
+        /// Of the last event, or later.
         revision: i64,
+        bytes: usize,
     },
     /// Of one watcher, or of all.
     Progress {
@@ -132,7 +159,10 @@ impl Queued {
     }
 
     fn bytes(&self) -> usize {
-        self.events().iter().map(|e| e.len()).sum()
+        match self {
+            Queued::Events { bytes, .. } => *bytes,
+            _ => 0,
+        }
     }
 }
 
@@ -148,20 +178,25 @@ impl Watcher {
     }
 
     /// Queues the events of a new revision. `false` if there is no room: then it is unsynced from this revision on.
-    pub fn offer(self: &Arc<Self>, store: &Shared, events: Events, revision: i64) -> bool {
-        let queued = Queued::Events { watcher: self.clone(), events, revision };
-        let bytes = queued.bytes();
-        let mut inner = self.stream.inner.lock();
-        let full = inner.queue.len() >= store.options.watch_queue_items_max
-            || inner.queue_bytes + bytes > store.options.watch_queue_bytes_max;
-        if full && !inner.queue.is_empty() {
-            inner.set_unsynced(self.id, revision);
-            store.counters.slow_watchers.add(1);
-            return false;
+    /// `inner` is that of its stream; who locked it wakes the stream.
+    pub fn offer(self: &Arc<Self>, store: &Shared, inner: &mut Inner, events: Events, revision: i64) -> bool {
+        let options = &store.options;
+        let (count, bytes) = (events.as_slice().len(), events.bytes());
+        let too_large = inner.queue_bytes + bytes > options.watch_queue_bytes_max && !inner.queue.is_empty();
+        let rest = if too_large { Some(events) } else { inner.merge(self, options, events, revision, bytes) };
+        if let Some(events) = rest {
+            let full = inner.queue.len() >= options.watch_queue_items_max && !inner.queue.is_empty();
+            if full || too_large {
+                inner.set_unsynced(self.id, revision);
+                store.counters.slow_watchers.add(1);
+                return false;
+            }
+            inner.push(Queued::Events { watcher: self.clone(), events, revision, bytes });
+            if let Some(entry) = inner.watchers.get_mut(&self.id) {
+                entry.queued_at = inner.pushed;
+            }
         }
-        store.counters.pending_events.add(queued.events().len());
-        inner.push(queued, bytes);
-        self.stream.wake(inner);
+        store.counters.pending_events.add(count);
         true
     }
 
@@ -172,10 +207,13 @@ impl Watcher {
 
 impl StreamShared {
     /// Notifies, if the stream waits for it.
-    pub fn wake(&self, mut inner: MutexGuard<'_, Inner>) {
-        let armed = std::mem::take(&mut inner.armed);
+    pub fn wake(&self, mut inner: MutexGuard<'_, Inner>, options: &Options) {
+        let notify = inner.armed || inner.hushed && inner.is_half_full(options);
+        if notify {
+            (inner.armed, inner.hushed) = (false, false);
+        }
         drop(inner);
-        if armed {
+        if notify {
             self.notify.notify();
         }
     }
@@ -193,13 +231,54 @@ impl Inner {
         self.next_id += 1;
         Ok(self.next_id - 1)
     }
-    pub fn push(&mut self, queued: Queued, bytes: usize) {
-        self.queue.push_back(queued);
-        self.queue_bytes += bytes;
+
+    pub fn push(&mut self, queued: Queued) {
+        self.queue_bytes += queued.bytes();
         self.pushed += 1;
+        if let Queued::Progress { .. } = queued {
+            self.progress_at = self.pushed;
+        }
+        self.queue.push_back(queued);
     }
 
-    fn set_unsynced(&mut self, id: i64, min_revision: i64) {
+    /// Appends a revision to what waits for its watcher, and gives it back if that cannot be. A watcher with previous
+    /// values gets a response for each, since how large they are is not known yet.
+    fn merge(
+        &mut self,
+        watcher: &Watcher,
+        options: &Options,
+        events: Events,
+        revision: i64,
+        bytes: usize,
+    ) -> Option<Events> {
+        let at = match self.watchers.get(&watcher.id) {
+            Some(entry) if !watcher.prev_kv => entry.queued_at,
+            _ => return Some(events),
+        };
+        if at <= self.popped.max(self.progress_at) {
+            return Some(events);
+        }
+        let index = (at - self.popped - 1) as usize;
+        match self.queue.get_mut(index) {
+            Some(Queued::Events { events: before, revision: newest, bytes: size, .. })
+                if *size + bytes <= options.watch_merge_bytes_max =>
+            {
+                before.append(events);
+                *newest = revision;
+                *size += bytes;
+                self.queue_bytes += bytes;
+                None
+            }
+            _ => Some(events),
+        }
+    }
+
+    /// Whether it is time to take, for who wants to let events gather.
+    pub fn is_half_full(&self, options: &Options) -> bool {
+        self.queue.len() >= options.watch_queue_items_max / 2 || self.queue_bytes >= options.watch_queue_bytes_max / 2
+    }
+
+    pub fn set_unsynced(&mut self, id: i64, min_revision: i64) {
         if let Some(entry) = self.watchers.get_mut(&id) {
             entry.state = State::Unsynced;
             self.unsynced.insert(id, Unsynced { min_revision, queued_before: self.pushed });

@@ -71,11 +71,11 @@ impl WatchStream {
             inner.unsynced.insert(id, Unsynced { min_revision: start_revision, queued_before: 0 });
             State::Unsynced
         };
-        inner.watchers.insert(id, Entry { watcher, state });
+        inner.watchers.insert(id, Entry::new(watcher, state));
         self.store.counters.watchers.add(1);
         drop(hub);
         if state == State::Unsynced {
-            self.shared.wake(inner);
+            self.shared.wake(inner, &self.store.options);
         }
         Ok(id)
     }
@@ -124,7 +124,7 @@ impl WatchStream {
             let Some(queued) = inner.take() else {
                 // With the queue empty, whoever is unsynced has its turn.
                 if inner.unsynced.is_empty() {
-                    inner.armed = true;
+                    (inner.armed, inner.hushed) = (true, false);
                     return None;
                 }
                 continue;
@@ -135,6 +135,18 @@ impl WatchStream {
                 return Some(item);
             }
         }
+    }
+
+    /// After [`next`](Self::next) gave `None`: lets events gather. The stream's [`Notify`] is not called, unless the
+    /// queue becomes half full, until `next` has given `None` again. Whoever calls this comes back by himself.
+    pub fn hush(&self) {
+        let mut inner = self.shared.inner.lock();
+        (inner.armed, inner.hushed) = (false, true);
+    }
+
+    /// Whether so much has gathered that it should be taken now.
+    pub fn is_half_full(&self) -> bool {
+        self.shared.inner.lock().is_half_full(&self.store.options)
     }
 
     fn watcher(&self, id: i64, spec: WatchSpec) -> Watcher {
@@ -152,7 +164,7 @@ impl WatchStream {
 
     fn item(&self, queued: Queued) -> Option<WatchItem> {
         match queued {
-            Queued::Events { watcher, events, revision } => {
+            Queued::Events { watcher, events, revision, .. } => {
                 let encoded = |event: &Arc<Event>| match watcher.prev_kv {
                     true => event.bytes_with_previous(&self.store),
                     false => event.bytes(),
@@ -183,8 +195,8 @@ impl WatchStream {
         if inner.queue.len() >= self.store.options.watch_queue_items_max {
             return false;
         }
-        inner.push(Queued::Progress { watcher, revision: self.store.revision() }, 0);
-        self.shared.wake(inner);
+        inner.push(Queued::Progress { watcher, revision: self.store.revision() });
+        self.shared.wake(inner, &self.store.options);
         true
     }
 

@@ -5,6 +5,7 @@ pub mod model;
 pub mod random;
 pub mod script;
 pub mod store;
+pub mod watching;
 
 /// A generator of numbers whose sequence depends on the seed alone.
 pub struct Random(u64);

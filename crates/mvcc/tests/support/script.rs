@@ -62,7 +62,7 @@ fn is_flag(word: &str) -> bool {
 
 impl Script {
     pub fn new() -> Self {
-        let options = Options { watch_queue_items_max: 2, ..Options::default() };
+        let options = Options { watch_queue_items_max: 2, watch_merge_bytes_max: 0, ..Options::default() };
         Script { store: TestStore::with_options(options), streams: BTreeMap::new(), job: None }
     }
 

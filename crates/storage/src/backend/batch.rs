@@ -19,6 +19,8 @@ use crate::{Bucket, RevisionKey};
 /// units.
 pub(super) struct Writer {
     pub active: SharedLayer,
+    /// Of the file that is written to, see [`super::Backend::take_over`].
+    pub generation: u64,
 }
 
 /// A unit of change. Dropping it ends the unit; there is no rollback.
@@ -65,6 +67,11 @@ impl<'a> Batch<'a> {
         if index > 0 {
             self.layer().consistent = Some(Consistent { index, term });
         }
+    }
+
+    /// How many files the backend had taken over when this unit began; it stays so while the unit lasts.
+    pub fn generation(&self) -> u64 {
+        self.writer.generation
     }
 
     /// Ends the unit and waits until it is durable.

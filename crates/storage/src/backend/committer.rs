@@ -1,13 +1,19 @@
 //! The commit thread: the only one that writes to the file.
 
-use std::{mem, sync::Arc};
+use std::{
+    mem,
+    sync::{Arc, atomic::Ordering},
+};
+
+use failpoint::failpoint;
 
 use super::{
     Failure, Shared,
-    control::{DefragStep, Turn},
+    control::{DefragStep, Step, Turn},
     defrag::{self, Recording},
     file::File,
     layer::SharedLayer,
+    take_over::{self, Received, TakeOverError},
     view::State,
 };
 
@@ -45,7 +51,10 @@ impl Committer {
                     self.commit();
                     self.shared.control.finished(ticket);
                 }
-                Turn::Defrag(step) => self.defrag(step),
+                Turn::Step(Step::Defrag(step)) => self.defrag(step),
+                Turn::Step(Step::TakeOver(received, reply)) => {
+                    let _ = reply.send(self.take_over(*received));
+                }
                 Turn::Stop { commit } => {
                     if commit {
                         self.commit();
@@ -76,11 +85,35 @@ impl Committer {
 
     fn end_defrag(&mut self, copied: defrag::Copied) -> Result<defrag::DefragReport, defrag::DefragError> {
         self.shared.check()?;
-        let recording = self.recording.take().unwrap_or_default();
+        // Recording ends early when another file is taken over: the copy is of the one before.
+        let replaced = || defrag::DefragError::Replaced { path: self.shared.path.clone() };
+        let recording = self.recording.take().ok_or_else(replaced)?;
         let (file, report) = defrag::finish(copied, &recording, &self.shared)?;
         self.publish_file(&file, self.shared.state().frozen.clone());
         self.file = file;
         Ok(report)
+    }
+
+    /// Puts the received file in place of this one. What waits for its commit belongs to the old one and is dropped
+    /// with it.
+    fn take_over(&mut self, received: Received) -> Result<(), TakeOverError> {
+        self.shared.check()?;
+        let file = take_over::put_in_place(received, &self.shared)?;
+        let mut writer = self.shared.writer.lock();
+        writer.active = SharedLayer::default();
+        writer.generation += 1;
+        self.shared.pending_bytes.store(0, Ordering::Relaxed);
+        let state =
+            State { active: writer.active.clone(), frozen: None, file: file.view(), generation: writer.generation };
+        self.shared.replace(state);
+        self.shared.note_sizes(&file);
+        self.recording = None;
+        let old = mem::replace(&mut self.file, file);
+        self.shared.room.notify_all();
+        drop(writer);
+        // Unmapping a large file takes a while.
+        drop(old);
+        Ok(())
     }
 
     /// Makes what is applied durable. After a failure nothing is written any more.
@@ -90,10 +123,12 @@ impl Committer {
             return self.shared.wake_writers();
         }
         let Some(frozen) = self.freeze() else { return };
+        failpoint!("beforeCommit");
         let written = self.file.write(&frozen.read());
+        failpoint!("afterCommit");
         match written {
             Ok(times) => {
-                self.shared.pending_bytes.fetch_sub(frozen.read().bytes as u64, std::sync::atomic::Ordering::Relaxed);
+                self.shared.pending_bytes.fetch_sub(frozen.read().bytes as u64, Ordering::Relaxed);
                 self.publish_file(&self.file, None);
                 if let Some(recording) = &mut self.recording {
                     recording.push(frozen);
@@ -115,7 +150,8 @@ impl Committer {
         }
         let frozen = mem::take(&mut writer.active);
         let file = self.shared.state().file.clone();
-        let state = State { active: writer.active.clone(), frozen: Some(frozen.clone()), file };
+        let generation = writer.generation;
+        let state = State { active: writer.active.clone(), frozen: Some(frozen.clone()), file, generation };
         self.shared.publish(state);
         drop(writer);
         self.shared.wake_writers();
@@ -124,8 +160,10 @@ impl Committer {
 
     /// Lets new views read the file as it is now.
     fn publish_file(&self, file: &File, frozen: Option<SharedLayer>) {
-        let active = self.shared.state().active.clone();
-        self.shared.publish(State { active, frozen, file: file.view() });
+        let old = self.shared.state();
+        let (active, generation) = (old.active.clone(), old.generation);
+        drop(old);
+        self.shared.publish(State { active, frozen, file: file.view(), generation });
         self.shared.note_sizes(file);
     }
 }

@@ -11,7 +11,15 @@ use super::{
     Failure,
     defrag::{Copied, DefragError, DefragReport},
     file::FileView,
+    take_over::{Received, TakeOverError},
 };
+
+/// What only the commit thread may do with the file, beside committing to it.
+pub(super) enum Step {
+    Defrag(DefragStep),
+    /// Go on with the received file in place of the file.
+    TakeOver(Box<Received>, SyncSender<Result<(), TakeOverError>>),
+}
 
 /// What a defragmentation asks of the commit thread.
 pub(super) enum DefragStep {
@@ -29,7 +37,7 @@ pub(super) enum Turn {
     Commit {
         ticket: u64,
     },
-    Defrag(DefragStep),
+    Step(Step),
     /// End; first commit what is left if so said.
     Stop {
         commit: bool,
@@ -52,7 +60,7 @@ struct Inner {
     /// Commits up to this number were asked for, and up to that were done.
     requested: u64,
     completed: u64,
-    step: Option<DefragStep>,
+    step: Option<Step>,
     stop: Option<bool>,
     ended: bool,
 }
@@ -84,7 +92,7 @@ impl Control {
     }
 
     /// False if the thread has ended.
-    pub fn submit(&self, step: DefragStep) -> bool {
+    pub fn submit(&self, step: Step) -> bool {
         let mut inner = self.inner.lock();
         while inner.step.is_some() && !inner.ended {
             self.done.wait(&mut inner);
@@ -110,7 +118,7 @@ impl Control {
             }
             if let Some(step) = inner.step.take() {
                 self.done.notify_all();
-                return Turn::Defrag(step);
+                return Turn::Step(step);
             }
             let due = inner.pending_since.map(|since| since + interval).filter(|_| !held);
             let asked = inner.requested > inner.completed;

@@ -11,14 +11,16 @@ use std::{
     path::{Path, PathBuf},
     sync::{
         atomic::Ordering,
-        mpsc::{RecvError, sync_channel},
+        mpsc::{RecvError, SyncSender, sync_channel},
     },
     time::{Duration, Instant, SystemTime},
 };
 
+use failpoint::failpoint;
+
 use super::{
     Backend, Failure, Shared,
-    control::DefragStep,
+    control::{DefragStep, Step},
     file::{File, Sizes},
     layer::SharedLayer,
     open::{parent, temporary_prefix},
@@ -51,6 +53,8 @@ pub enum DefragError {
     Copy { path: PathBuf, source: bolt::Error },
     #[error("failed to open the copy {}", path.display())]
     OpenCopy { path: PathBuf, source: bolt::OpenError },
+    #[error("{} was replaced by a file from another member meanwhile; defragment that one", path.display())]
+    Replaced { path: PathBuf },
     #[error("failed to rename {} to {}", from.display(), to.display())]
     Rename { from: PathBuf, to: PathBuf, source: io::Error },
     #[error(transparent)]
@@ -102,7 +106,7 @@ struct Running<'a> {
 
 impl Drop for Running<'_> {
     fn drop(&mut self) {
-        self.shared.control.submit(DefragStep::GiveUp);
+        self.shared.control.submit(Step::Defrag(DefragStep::GiveUp));
         self.shared.defragmenting.store(false, Ordering::Release);
         if let Some(observer) = &self.shared.options.observer {
             observer.defrag_ended(self.begin.elapsed());
@@ -136,18 +140,27 @@ impl Backend {
             current_db_size_in_use_bytes = before.in_use,
             "defragmenting"
         );
-        let source = self.ask(DefragStep::Begin)??;
+        let source = self.ask(|reply| Step::Defrag(DefragStep::Begin(reply)))??;
         let temporary = Temporary(temporary_path(&shared.path));
         let copy = &temporary.0;
+        failpoint!("defragBeforeCopy");
+        failpoint!("defragdbFail", |text| {
+            let source = bolt::Error::Io { op: "copy", source: io::Error::other(text) };
+            return Err(DefragError::Copy { path: copy.clone(), source });
+        });
         let copied = source.copy_to(copy, &shared.options);
         copied.map_err(|source| DefragError::Copy { path: copy.clone(), source })?;
+        failpoint!("defragOpenFileError", |text| {
+            let source = bolt::OpenError::Io { path: copy.clone(), op: "open", source: io::Error::other(text) };
+            return Err(DefragError::OpenCopy { path: copy.clone(), source });
+        });
         // Here, because opening walks all pages; and locked from here on.
         let opened = File::open_copy(copy, &shared.options, &shared.path, shared.fuse.clone());
         let file = opened.map_err(|source| DefragError::OpenCopy { path: copy.clone(), source })?;
         // Pages of the old file must not be held by the source of the copy while the last commits to it run.
         drop(source);
         let copied = Box::new(Copied { file, temporary, begin, before });
-        let report = self.ask(|reply| DefragStep::End(copied, reply))??;
+        let report = self.ask(|reply| Step::Defrag(DefragStep::End(copied, reply)))??;
         tracing::info!(
             path = %shared.path.display(),
             current_db_size_bytes = report.size_after,
@@ -158,7 +171,7 @@ impl Backend {
         Ok(report)
     }
 
-    fn ask<T>(&self, step: impl FnOnce(std::sync::mpsc::SyncSender<T>) -> DefragStep) -> Result<T, Failure> {
+    pub(super) fn ask<T>(&self, step: impl FnOnce(SyncSender<T>) -> Step) -> Result<T, Failure> {
         let shared = &self.handle.shared;
         let (reply, answer) = sync_channel(1);
         shared.control.submit(step(reply));
@@ -177,19 +190,12 @@ pub(super) fn finish(
     let Copied { mut file, mut temporary, begin, before } = copied;
     let path = temporary.0.clone();
     file.write_all(&recording.layers).map_err(|source| DefragError::Copy { path: path.clone(), source })?;
-    fs::rename(&path, &shared.path).map_err(|source| DefragError::Rename {
-        from: path,
-        to: shared.path.clone(),
-        source,
-    })?;
+    failpoint!("defragBeforeRename");
+    let renamed = fs::rename(&path, &shared.path);
+    renamed.map_err(|source| DefragError::Rename { from: path, to: shared.path.clone(), source })?;
     // It has its real name now.
     mem::take(&mut temporary.0);
-    if let Err(source) = sync_dir(parent(&shared.path)) {
-        // A crash could bring the old file back, without what is committed from now on: stop here.
-        let failure = Failure::Replace { path: shared.path.clone(), source: source.into() };
-        shared.fail(failure.clone());
-        return Err(failure.into());
-    }
+    shared.sync_name()?;
     let after = file.sizes();
     let report = DefragReport {
         size_before: before.total,
@@ -220,8 +226,4 @@ fn temporary_path(path: &Path) -> PathBuf {
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     let unique = now.as_nanos() as u64 ^ u64::from(std::process::id()) << 40;
     parent(path).join(format!("{}.{unique}", temporary_prefix(path)))
-}
-
-fn sync_dir(dir: &Path) -> io::Result<()> {
-    fs::File::open(dir)?.sync_all()
 }

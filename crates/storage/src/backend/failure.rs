@@ -14,7 +14,7 @@ pub enum Failure {
     Commit { path: PathBuf, source: Arc<bolt::Error> },
     #[error("failed to read from {}; restore the file from a snapshot or another member", path.display())]
     Read { path: PathBuf, source: Arc<bolt::Error> },
-    #[error("{} was replaced by a defragmented copy, which could not be made durable", path.display())]
+    #[error("another file was put in place of {}, which could not be made durable", path.display())]
     Replace { path: PathBuf, source: Arc<std::io::Error> },
     #[error("the commit thread panicked")]
     Panicked,

@@ -8,6 +8,7 @@ use std::{
 };
 
 use bolt::{Db, ReadTx, WriteTx};
+use failpoint::failpoint;
 
 use super::{
     CommitTimes, Failure, Options,
@@ -51,8 +52,7 @@ pub(super) struct Sizes {
 
 impl File {
     pub fn open(path: &Path, options: &Options, wait: Duration) -> Result<File, bolt::OpenError> {
-        let db = Db::open(path, bolt_options(options, wait))?;
-        File::of_db(db, path, Arc::default())
+        File::of_db(open_db(path, options, bolt_options(options, wait))?, path, Arc::default())
     }
 
     pub fn open_disk(disk: Arc<dyn bolt::Disk>, path: &Path, options: &Options) -> Result<File, bolt::OpenError> {
@@ -67,14 +67,19 @@ impl File {
 
     /// Opens a copy that is going to stand in place of the file `name`.
     pub fn open_copy(copy: &Path, options: &Options, name: &Path, fuse: Arc<Fuse>) -> Result<File, bolt::OpenError> {
-        let options = bolt::Options { create: false, ..bolt_options(options, Duration::ZERO) };
-        File::of_db(Db::open(copy, options)?, name, fuse)
+        let how = bolt::Options { create: false, ..bolt_options(options, Duration::ZERO) };
+        File::of_db(open_db(copy, options, how)?, name, fuse)
     }
 
     fn of_db(db: Db, path: &Path, fuse: Arc<Fuse>) -> Result<File, bolt::OpenError> {
         let buckets = db.begin_read().buckets();
         let buckets = buckets.map_err(|source| bolt::OpenError::Walk { path: path.to_owned(), source })?;
         Ok(File { db, path: path.into(), fuse, is_new: buckets.is_empty(), complete: false })
+    }
+
+    /// Failures of this file are from now on those of the backend that takes it in.
+    pub fn join(self, fuse: Arc<Fuse>) -> File {
+        File { fuse, ..self }
     }
 
     pub fn is_new(&self) -> bool {
@@ -107,7 +112,9 @@ impl File {
     /// Commits the changes of a layer.
     pub fn write(&mut self, layer: &Layer) -> Result<CommitTimes, bolt::Error> {
         let begin = Instant::now();
+        failpoint!("beforeStartDBTxn");
         let mut tx = self.db.begin_write()?;
+        failpoint!("afterStartDBTxn");
         self.complete(&mut tx)?;
         put_layer(&mut tx, layer)?;
         let stats = tx.commit()?;
@@ -140,6 +147,13 @@ impl File {
         }
         Ok(())
     }
+}
+
+fn open_db(path: &Path, options: &Options, how: bolt::Options) -> Result<Db, bolt::OpenError> {
+    let Some(disks) = &options.disks else { return Db::open(path, how) };
+    let disk = disks.open(path);
+    let disk = disk.map_err(|source| bolt::OpenError::Io { path: path.into(), op: "open", source })?;
+    Db::open_disk(disk, path, how)
 }
 
 fn bolt_options(options: &Options, wait: Duration) -> bolt::Options {

@@ -11,6 +11,7 @@
 //!   order, with the consistent index of the last of them.
 //! - Neither readers nor writers wait for the disk; writers wait for room once a layer has grown beyond its bounds.
 //! - After a failed commit nothing is written any more, and everyone who asks is told.
+//! - A file received from another member takes the place of this one between two units: see [`Backend::take_over`].
 
 mod batch;
 mod committer;
@@ -24,6 +25,7 @@ mod observer;
 mod open;
 mod read_only;
 mod snapshot;
+mod take_over;
 mod view;
 
 use std::{
@@ -41,9 +43,10 @@ pub use batch::Batch;
 pub use defrag::{DefragError, DefragReport};
 pub use failure::Failure;
 pub use observer::{CommitTimes, Observer};
-pub use open::{OpenError, Options};
+pub use open::{Disks, OpenError, Options};
 pub use read_only::ReadOnly;
-pub use snapshot::Snapshot;
+pub use snapshot::{Snapshot, SnapshotError};
+pub use take_over::TakeOverError;
 pub use view::{Read, View, Visit};
 
 use batch::Writer;
@@ -70,8 +73,7 @@ struct Handle {
 struct Shared {
     path: PathBuf,
     options: Options,
-    /// What new views read.
-    current: RwLock<Arc<State>>,
+    current: RwLock<Current>,
     writer: Mutex<Writer>,
     /// Signalled when the active layer was replaced, or never will be again.
     room: Condvar,
@@ -83,6 +85,14 @@ struct Shared {
     size_in_use: AtomicU64,
     /// Keys and values that wait for their commit.
     pending_bytes: AtomicU64,
+}
+
+/// Where reading begins.
+struct Current {
+    /// What new views read.
+    state: Arc<State>,
+    /// The last state of the first file that was replaced and is not forgotten.
+    replaced: Option<Arc<State>>,
 }
 
 impl Backend {
@@ -184,12 +194,12 @@ impl Backend {
     }
 
     fn start(path: &Path, options: Options, file: File) -> Result<Backend, OpenError> {
-        let writer = Writer { active: Default::default() };
-        let state = State { active: writer.active.clone(), frozen: None, file: file.view() };
+        let writer = Writer { active: Default::default(), generation: 0 };
+        let state = State { active: writer.active.clone(), frozen: None, file: file.view(), generation: 0 };
         let shared = Arc::new(Shared {
             path: path.to_owned(),
             options,
-            current: RwLock::new(Arc::new(state)),
+            current: RwLock::new(Current { state: Arc::new(state), replaced: None }),
             writer: Mutex::new(writer),
             room: Condvar::new(),
             control: Control::default(),
@@ -232,12 +242,12 @@ impl Drop for Handle {
 
 impl Shared {
     fn state(&self) -> Arc<State> {
-        self.current.read().clone()
+        self.current.read().state.clone()
     }
 
     fn publish(&self, state: State) {
         let state = Arc::new(state);
-        let old = std::mem::replace(&mut *self.current.write(), state);
+        let old = std::mem::replace(&mut self.current.write().state, state);
         // Freeing a layer takes a while: not under the lock.
         drop(old);
     }

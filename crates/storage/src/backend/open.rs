@@ -32,6 +32,14 @@ pub struct Options {
     /// Keeps the file's pages in memory.
     pub mlock: bool,
     pub observer: Option<Arc<dyn Observer>>,
+    /// Opens files in place of the operating system, without a lock.
+    pub disks: Option<Arc<dyn Disks>>,
+}
+
+/// Opens files as disks, which may be ones that fail or crash.
+pub trait Disks: Send + Sync {
+    /// Makes the file if it is not there.
+    fn open(&self, path: &Path) -> io::Result<Arc<dyn bolt::Disk>>;
 }
 
 impl Default for Options {
@@ -49,6 +57,7 @@ impl Default for Options {
             unsafe_no_sync: false,
             mlock: false,
             observer: None,
+            disks: None,
         }
     }
 }

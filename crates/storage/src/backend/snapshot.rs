@@ -9,6 +9,7 @@ use std::{
 use bytes::Bytes;
 
 use super::{Backend, Failure, Observer, file::FileView};
+use crate::schema::{DecodeError, meta};
 
 /// The file as of one commit. Later commits do not change it, and do not wait for it; the file may grow meanwhile,
 /// since pages that this snapshot needs are not reused.
@@ -19,6 +20,15 @@ pub struct Snapshot {
     observer: Option<Arc<dyn Observer>>,
 }
 
+/// Why there is no snapshot.
+#[derive(Debug, thiserror::Error)]
+pub enum SnapshotError {
+    #[error(transparent)]
+    Backend(#[from] Failure),
+    #[error("failed to read from the snapshot which entry was applied last")]
+    Consistent(#[from] DecodeError),
+}
+
 impl Backend {
     /// Commits what is applied and opens the result for streaming.
     pub fn snapshot(&self) -> Result<Snapshot, Failure> {
@@ -27,6 +37,19 @@ impl Backend {
         let stream = file.stream();
         let observer = self.handle.shared.options.observer.clone();
         Ok(Snapshot { file, stream, begin: Instant::now(), observer })
+    }
+
+    /// As [`snapshot`](Self::snapshot), with index and term of the last entry whose changes are in it. Called by the one
+    /// who applies, between two entries, these are the last it recorded ([`super::Batch::set_consistent`]).
+    pub fn snapshot_now(&self) -> Result<(Snapshot, u64, u64), SnapshotError> {
+        let snapshot = self.snapshot()?;
+        let consistent = meta::consistent(&snapshot.view());
+        // A damaged page reads as if nothing were there.
+        if let Some(failure) = snapshot.file.failed() {
+            return Err(failure.into());
+        }
+        let (index, term) = consistent?;
+        Ok((snapshot, index, term))
     }
 }
 
@@ -63,6 +86,12 @@ impl io::Read for Snapshot {
         self.stream.read(buf)
     }
 }
+
+/// It is read by another thread than the one that took it.
+const _: () = {
+    const fn can_be_sent<T: Send + io::Read>() {}
+    can_be_sent::<Snapshot>();
+};
 
 impl Drop for Snapshot {
     fn drop(&mut self) {

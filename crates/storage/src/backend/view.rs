@@ -33,6 +33,8 @@ pub(super) struct State {
     /// Being committed; changes no more.
     pub frozen: Option<SharedLayer>,
     pub file: FileView,
+    /// How many files were taken over before this one.
+    pub generation: u64,
 }
 
 /// A read view: what was applied when it was taken, and perhaps some units applied since. Each unit is seen whole or
@@ -47,7 +49,7 @@ pub struct View {
 impl View {
     /// Nothing but what a file holds.
     pub(super) fn of_file(file: FileView) -> Self {
-        View { state: Arc::new(State { active: SharedLayer::default(), frozen: None, file }) }
+        View { state: Arc::new(State { active: SharedLayer::default(), frozen: None, file, generation: 0 }) }
     }
 }
 

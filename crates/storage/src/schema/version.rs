@@ -9,6 +9,9 @@ use crate::Read;
 
 /// Files of this version are known by the term they keep.
 pub const V3_5: Version = Version::new(3, 5);
+/// What the first leader sets when it cannot ask every member. No file of this version has terms, so with them it says
+/// only that the version is still to be decided.
+const V3_0: Version = Version::new(3, 0);
 /// From this version on a file says its version itself.
 pub const V3_6: Version = Version::new(3, 6);
 
@@ -22,7 +25,7 @@ pub(super) fn decode(bucket: Bucket, key: &[u8], value: &[u8]) -> Result<Version
 pub enum Found {
     /// No entry was ever applied to it.
     New,
-    /// Entries were applied, but no leader has decided a cluster version yet.
+    /// Entries were applied, but no leader has decided a cluster version yet, or only the one for want of answers.
     Undecided,
     At(Version),
     /// Written before 3.5.
@@ -43,8 +46,8 @@ pub fn detect(read: &impl Read) -> Result<Found, DecodeError> {
         _ if index == 0 => Found::New,
         _ if term == 0 => Found::BeforeTerms,
         Some(cluster) if cluster >= V3_6 => Found::At(cluster),
+        None | Some(V3_0) => Found::Undecided,
         Some(_) => Found::At(V3_5),
-        None => Found::Undecided,
     })
 }
 

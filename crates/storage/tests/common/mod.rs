@@ -61,6 +61,20 @@ pub fn put_unit(backend: &Backend, n: u64) {
     batch.set_consistent(n, 1 + n / 100);
 }
 
+/// A file as another member sends it: what the backend has, and units up to `until`.
+pub fn received(backend: &Backend, dir: &Path, until: u64) -> PathBuf {
+    let path = dir.join("1.snap.db");
+    let mut snapshot = backend.snapshot().expect("snapshot");
+    let mut file = std::fs::File::create(&path).expect("create");
+    std::io::copy(&mut snapshot, &mut file).expect("copy");
+    drop(file);
+    let other = Backend::open(&path, manual()).expect("open");
+    let (have, _) = schema::meta::consistent(&other.view()).expect("index");
+    (have + 1..=until).for_each(|n| put_unit(&other, n));
+    other.close().expect("close");
+    path
+}
+
 fn value_of(n: u64, times: usize) -> Vec<u8> {
     let value = n.to_le_bytes().repeat(times).into();
     let kv = proto::mvccpb::KeyValue { key: "k".into(), mod_revision: n as i64, value, ..Default::default() };
