@@ -19,24 +19,48 @@ use crate::{
     apply::{Effect, Outcome, Response, State, cluster::conf_state},
     compactor::CompactionTask,
     convert,
+    data_dir::DataDir,
     error::{ApplyError, FatalError},
     proposer::Proposer,
     raft_loop::Input,
     shared::Shared,
+    world::Network,
 };
 
 pub(crate) enum ToApply {
     Entries(Vec<raftpb::Entry>),
+    /// The state is from now on that of the database received with this snapshot. The log says so already.
+    TakeOver(raftpb::SnapshotMetadata),
+    /// To be sent with the database as it is now.
+    SendSnapshot(Box<raftpb::Message>),
     Stop,
+}
+
+/// The core, as apply needs it: a configuration change must be taken before the next entry is applied.
+pub(crate) trait FollowsChanges: Send {
+    /// The configuration that follows. `None` if the core has ended.
+    fn follow(&mut self, change: raft::eraftpb::ConfChange) -> Option<raftpb::ConfState>;
+}
+
+/// The core on a thread of its own, waited for.
+impl FollowsChanges for Proposer {
+    fn follow(&mut self, change: raft::eraftpb::ConfChange) -> Option<raftpb::ConfState> {
+        let (done, state) = std::sync::mpsc::channel();
+        self.send(Input::ConfChange { change, done });
+        state.recv().ok()
+    }
 }
 
 pub(crate) struct ApplyLoop {
     pub state: State,
     pub entries: Receiver<ToApply>,
     pub proposer: Proposer,
+    pub core: Box<dyn FollowsChanges>,
     pub compactor: Sender<CompactionTask>,
     pub shared: Arc<Shared>,
     pub options: ApplyOptions,
+    pub network: Arc<dyn Network>,
+    pub data_dir: DataDir,
     /// The file covers the log up to here, by a record in the log.
     pub snapshot_index: u64,
 }
@@ -52,13 +76,36 @@ pub(crate) struct ApplyOptions {
 
 impl ApplyLoop {
     pub fn run(mut self) {
-        while let Ok(ToApply::Entries(entries)) = self.entries.recv() {
-            if let Err(error) = self.apply_all(&entries) {
-                self.shared.fail(error);
-                break;
+        while let Ok(work) = self.entries.recv() {
+            match self.take(work) {
+                Ok(true) => {}
+                Ok(false) => break,
+                Err(error) => {
+                    self.shared.fail(error);
+                    break;
+                }
             }
         }
         self.shared.close();
+    }
+
+    /// Does one piece of work. False if there is no more to come.
+    pub fn take(&mut self, work: ToApply) -> Result<bool, FatalError> {
+        match work {
+            ToApply::Entries(entries) => self.apply_all(&entries)?,
+            ToApply::TakeOver(metadata) => self.take_over(&metadata)?,
+            ToApply::SendSnapshot(message) => self.send_snapshot(*message)?,
+            ToApply::Stop => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    /// A compaction that an earlier run, or another member's file, has begun goes on.
+    pub fn resume_compaction(&self) {
+        if let Some(job) = self.state.store.pending_compaction() {
+            tracing::info!(compact_revision = job.revision(), "resume scheduled compaction");
+            let _ = self.compactor.send(CompactionTask { job, done: oneshot::channel().0 });
+        }
     }
 
     fn apply_all(&mut self, entries: &[raftpb::Entry]) -> Result<(), FatalError> {
@@ -114,16 +161,27 @@ impl ApplyLoop {
 
     /// The core must have taken the change before the next entry is applied.
     fn conf_change(&mut self, change: &raftpb::ConfChange, refused: bool) -> Result<(), FatalError> {
-        let (done, state) = std::sync::mpsc::channel();
-        let change = convert::conf_change_to_core(change, refused);
-        self.proposer.send(Input::ConfChange { change, done });
-        let state = state.recv().map_err(|_| FatalError::Core("it has ended".into()))?;
+        let state = self.core.follow(convert::conf_change_to_core(change, refused));
+        let state = state.ok_or_else(|| FatalError::Core("it has ended".into()))?;
         let members = conf_state(&self.state.cluster.read());
         if state.voters.iter().collect::<BTreeSet<_>>() != members.voters.iter().collect() {
             let (core, file) = (state.voters, members.voters);
             return Err(FatalError::Core(format!("it has the voters {core:x?}, but the members are {file:x?}")));
         }
+        if !refused {
+            self.follow_members();
+        }
         Ok(())
+    }
+
+    /// Tells the network who the members are. A member that finds itself removed ends, after its last answers.
+    pub(crate) fn follow_members(&self) {
+        let cluster = self.state.cluster.read();
+        self.network.set_members(cluster.members().cloned().collect());
+        self.shared.set_learner(cluster.is_local_learner());
+        if cluster.is_removed(cluster.local) {
+            self.proposer.send(Input::Removed);
+        }
     }
 
     /// A leader's first entry is applied: all earlier ones are too, so leases may be let go from here on.
@@ -131,7 +189,7 @@ impl ApplyLoop {
         // Asked under the lock: if the leadership is lost after the question, the demotion comes after us.
         let mut lessor = self.state.lessor.lock();
         if self.shared.status().is_leader {
-            let now = self.state.epoch.elapsed();
+            let now = self.state.time.elapsed();
             lessor.promote(now, self.options.election_timeout, self.options.lease_checkpoints);
         }
     }

@@ -2,9 +2,15 @@
 //!
 //! Everything that can refuse a dir is looked at before anything in it is changed.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
-use membership::{BootstrapError, Cluster, ClusterId, Member, MemberId, members_of_new_cluster};
+use membership::{
+    BootstrapError, Cluster, ClusterId, Founding, Member, MemberId, ReconcileError, check_not_downgraded,
+    plan_reconciliation,
+};
 use prost::Message;
 use proto::{
     Version,
@@ -19,16 +25,18 @@ use storage::{
 use wal::Wal;
 
 use crate::{
-    apply::cluster::{member_of, record},
+    apply::cluster::{load_cluster, record},
     data_dir::{DataDir, DataDirError},
+    force,
 };
 
-/// Who this member is, for a cluster that does not exist yet.
+/// Who a member with a new data dir becomes.
 #[derive(Debug, Clone)]
-pub struct Identity {
-    /// Every member of the new cluster: name to peer URLs.
-    pub initial_cluster: BTreeMap<String, Vec<String>>,
-    pub token: String,
+pub enum Identity {
+    /// One of the founders of a cluster.
+    Founder(Founding),
+    /// A member that was added to a running cluster. Everything else comes to it from the leader.
+    Joiner(Founding),
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -70,8 +78,10 @@ pub enum StartError {
          restore a snapshot"
     )]
     LogCut { last: u64, commit: u64 },
-    #[error("entry {index} in the log removes this member from its cluster; start with a new data dir")]
-    Removed { index: u64 },
+    #[error(transparent)]
+    Membership(#[from] ReconcileError),
+    #[error(transparent)]
+    Downgrade(#[from] membership::InvalidDowngrade),
     #[error("the log's metadata cannot be read: {0}")]
     Metadata(String),
     #[error(
@@ -80,16 +90,9 @@ pub enum StartError {
     )]
     AuthEnabled,
     #[error(
-        "the data dir belongs to a cluster of {members} members; this version runs clusters of one. \
-         Remove the other members first, or restore a snapshot into a new data dir"
-    )]
-    ManyMembers { members: usize },
-    #[error(
         "entry {index} in the log holds {what}, which this version cannot apply; start the etcd that wrote it once"
     )]
     UnsupportedEntry { index: u64, what: String },
-    #[error("member {0} is not in the data dir's own list of members")]
-    NotAMember(MemberId),
 }
 
 /// What the node starts from.
@@ -103,34 +106,38 @@ pub(crate) struct Bootstrapped {
     pub snapshot: (u64, u64),
     /// Entries up to here are in the database.
     pub consistent_index: u64,
+    /// Whom to talk to first.
+    pub first_members: Vec<Member>,
 }
 
 pub(crate) struct BootstrapOptions {
     pub data_dir: DataDir,
     pub name: String,
     pub identity: Option<Identity>,
+    pub force_new_cluster: bool,
+    pub learners_max: usize,
     pub binary_version: Version,
     pub backend: storage::Options,
     pub wal: wal::Options,
+    /// Where the log is.
+    pub log_disk: Arc<dyn wal::Disk>,
 }
 
 pub(crate) fn bootstrap(options: BootstrapOptions) -> Result<Bootstrapped, StartError> {
     let dir = &options.data_dir;
     dir.check()?;
-    let have_log = Wal::exists(&dir.wal());
+    let have_log = Wal::exists_on(&*options.log_disk, &dir.wal());
     if have_log && !dir.db().exists() {
         return Err(StartError::DatabaseMissing { path: dir.db().display().to_string() });
     }
-    let members = match &options.identity {
-        Some(identity) => members_of_new_cluster(&identity.initial_cluster, &identity.token)?,
-        None if have_log => BTreeMap::new(),
-        None => return Err(BootstrapError::NameMissing(options.name.clone()).into()),
-    };
+    if !have_log && options.identity.is_none() {
+        return Err(BootstrapError::NameMissing(options.name.clone()).into());
+    }
     dir.create()?;
     let backend = Backend::open(&dir.db(), options.backend.clone())
         .map_err(|source| StartError::Backend { path: dir.db().display().to_string(), source })?;
     check_database(&backend, &options)?;
-    let booted = if have_log { restart(backend, &options, members) } else { start_new(backend, &options, members) }?;
+    let booted = if have_log { restart(backend, &options) } else { start_new(backend, &options) }?;
     // Only with the database's lock in hand: the files of a process that runs on this dir are not left over.
     dir.remove_leftovers();
     Ok(booted)
@@ -146,46 +153,57 @@ fn check_database(backend: &Backend, options: &BootstrapOptions) -> Result<(), S
     if schema::auth::enabled(&view) {
         return Err(StartError::AuthEnabled);
     }
-    let members = schema::member::all(&view)?.len();
-    if members > 1 {
-        return Err(StartError::ManyMembers { members });
-    }
     Ok(())
 }
 
-fn start_new(
-    backend: Backend,
-    options: &BootstrapOptions,
-    members: BTreeMap<MemberId, Member>,
-) -> Result<Bootstrapped, StartError> {
+fn start_new(backend: Backend, options: &BootstrapOptions) -> Result<Bootstrapped, StartError> {
     let dir = &options.data_dir;
     let (index, _) = schema::meta::consistent(&backend.view())?;
     if index > 0 {
         let (path, wal) = (dir.db().display().to_string(), dir.wal().display().to_string());
         return Err(StartError::LogMissing { path, wal, index });
     }
-    let cluster = new_cluster(options, &members)?;
-    let metadata = wal::Metadata { node_id: cluster.local.0, cluster_id: cluster.id.0 };
-    let mut wal = Wal::create(&dir.wal(), &metadata.encode(), options.wal).map_err(|e| log_error(dir, e))?;
-    tracing::info!(
-        local_member_id = %cluster.local, cluster_id = %cluster.id, data_dir = %dir.root().display(),
-        "starting a new cluster"
-    );
-    let (hard_state, entries) = first_entries(&members);
+    let Beginning { cluster, local, members, hard_state, entries } = beginning(options)?;
+    let metadata = wal::Metadata { node_id: local.0, cluster_id: cluster.0 };
+    let mut wal = Wal::create_on(options.log_disk.clone(), &dir.wal(), &metadata.encode(), options.wal)
+        .map_err(|e| log_error(dir, e))?;
     wal.save(Some(&hard_state), &entries).map_err(|e| log_error(dir, e))?;
-    Ok(Bootstrapped { backend, wal, cluster, hard_state, entries, snapshot: (0, 0), consistent_index: 0 })
+    // The members come in by the log's entries, like every later change.
+    let cluster =
+        Cluster::new(cluster, local, BTreeMap::new(), BTreeSet::new(), None).with_learners_max(options.learners_max);
+    Ok(Bootstrapped {
+        backend,
+        wal,
+        cluster,
+        hard_state,
+        entries,
+        snapshot: (0, 0),
+        consistent_index: 0,
+        first_members: members,
+    })
 }
 
-fn new_cluster(options: &BootstrapOptions, members: &BTreeMap<MemberId, Member>) -> Result<Cluster, StartError> {
-    let name = &options.name;
-    let local = members.values().find(|m| m.name == *name).map(|m| m.id);
-    let local = local.ok_or_else(|| BootstrapError::NameMissing(name.clone()))?;
-    if members.len() > 1 {
-        return Err(StartError::ManyMembers { members: members.len() });
-    }
-    let id = ClusterId::compute(members.keys().copied());
-    // The members come in by the log's first entries, like every later change.
-    Ok(Cluster::new(id, local, BTreeMap::new(), BTreeSet::new(), None))
+/// How a new log begins.
+struct Beginning {
+    cluster: ClusterId,
+    local: MemberId,
+    members: Vec<Member>,
+    hard_state: raftpb::HardState,
+    entries: Vec<raftpb::Entry>,
+}
+
+fn beginning(options: &BootstrapOptions) -> Result<Beginning, StartError> {
+    let missing = || BootstrapError::NameMissing(options.name.clone());
+    let (founding, (hard_state, entries)) = match options.identity.as_ref().ok_or_else(missing)? {
+        Identity::Founder(founding) => (founding, first_entries(&founding.members)),
+        Identity::Joiner(founding) => (founding, Default::default()),
+    };
+    let (local, cluster) = (founding.local, founding.cluster_id);
+    tracing::info!(
+        local_member_id = %local, cluster_id = %cluster, members = founding.members.len(),
+        "starting local member with a new log"
+    );
+    Ok(Beginning { cluster, local, members: founding.members.values().cloned().collect(), hard_state, entries })
 }
 
 /// As etcd begins a log: one addition for each member, in term 1 and committed.
@@ -212,45 +230,78 @@ fn first_entries(members: &BTreeMap<MemberId, Member>) -> (raftpb::HardState, Ve
     (state, entries)
 }
 
-fn restart(
-    backend: Backend,
-    options: &BootstrapOptions,
-    new_members: BTreeMap<MemberId, Member>,
-) -> Result<Bootstrapped, StartError> {
+fn restart(backend: Backend, options: &BootstrapOptions) -> Result<Bootstrapped, StartError> {
     let dir = &options.data_dir;
-    let (index, _) = schema::meta::consistent(&backend.view())?;
-    let snapshots = Wal::valid_snapshots(&dir.wal()).map_err(|e| log_error(dir, e))?;
-    let at = snapshots.last().cloned().unwrap_or_default();
-    let path = || dir.db().display().to_string();
-    if index < at.index() {
-        return Err(StartError::DatabaseBehind { path: path(), index, snapshot: at.index() });
-    }
+    let disk = &options.log_disk;
+    let snapshots = Wal::valid_snapshots_on(&**disk, &dir.wal()).map_err(|e| log_error(dir, e))?;
+    let at = snapshots.into_iter().max_by_key(walpb::Snapshot::index).unwrap_or_default();
+    let index = recover_received(&backend, dir, at.index())?;
     // A first look that changes nothing: what is refused stays as it is.
-    let read = Wal::read(&dir.wal(), &at).map_err(|e| log_error(dir, e))?;
+    let read = Wal::read_on(&**disk, &dir.wal(), &at).map_err(|e| log_error(dir, e))?;
     let metadata = wal::Metadata::decode(&read.metadata).map_err(|e| StartError::Metadata(e.to_string()))?;
-    check_log(&read, metadata.node_id, index, at.index())?;
+    check_log(&read, index, at.index())?;
     drop(read);
-    let cluster = load_cluster(&backend, metadata, index)?;
-    let (mut wal, read) = Wal::open(&dir.wal(), &at, options.wal).map_err(|e| log_error(dir, e))?;
+    let (id, local) = (ClusterId(metadata.cluster_id), MemberId(metadata.node_id));
+    let cluster = load_cluster(&backend.view(), id, local)?.with_learners_max(options.learners_max);
+    reconcile(&backend.view(), &cluster, index)?;
+    check_not_downgraded(options.binary_version, cluster.version())?;
+    let (mut wal, read) = Wal::open_on(disk.clone(), &dir.wal(), &at, options.wal).map_err(|e| log_error(dir, e))?;
     let (mut hard_state, mut entries) = (read.hard_state, read.entries);
-    if entries.is_empty() && at.index() == 0 && new_members.contains_key(&cluster.local) {
-        // The first start was cut off between the making of the log and its first entries.
-        (hard_state, entries) = first_entries(&new_members);
-        wal.save(Some(&hard_state), &entries).map_err(|e| log_error(dir, e))?;
+    let mut first_members: Vec<_> = cluster.members().cloned().collect();
+    if entries.is_empty() && at.index() == 0 && hard_state.term() == 0 {
+        // The first start was cut off before anything was in the log. (A member that has joined may have voted before its first
+        // entry came, which must not be forgotten.)
+        if let Some(begin) =
+            options.identity.as_ref().and_then(|_| beginning(options).ok()).filter(|b| b.local == local)
+        {
+            wal.save(Some(&begin.hard_state), &begin.entries).map_err(|e| log_error(dir, e))?;
+            (hard_state, entries, first_members) = (begin.hard_state, begin.entries, begin.members);
+        }
     }
     // The commit index is not synced by itself; what is in the database was committed.
     hard_state.commit = Some(hard_state.commit().max(index).max(at.index()));
+    if options.force_new_cluster {
+        force::alone(&mut wal, &cluster, &mut hard_state, &mut entries).map_err(|e| log_error(dir, e))?;
+        first_members.retain(|member| member.id == local);
+    }
     tracing::info!(
-        local_member_id = %cluster.local, cluster_id = %cluster.id, commit_index = hard_state.commit(),
+        local_member_id = %local, cluster_id = %id, commit_index = hard_state.commit(),
         consistent_index = index, entries = entries.len(), data_dir = %dir.root().display(), "restarting local member"
     );
     let snapshot = (at.index(), at.term());
-    Ok(Bootstrapped { backend, wal, cluster, hard_state, entries, snapshot, consistent_index: index })
+    Ok(Bootstrapped { backend, wal, cluster, hard_state, entries, snapshot, consistent_index: index, first_members })
+}
+
+/// The database's index. If the log has gone on from a received database that is not in place yet, it is put there.
+fn recover_received(backend: &Backend, dir: &DataDir, snapshot: u64) -> Result<u64, StartError> {
+    let (mut index, _) = schema::meta::consistent(&backend.view())?;
+    let received = dir.received(snapshot);
+    if index < snapshot && received.exists() {
+        tracing::info!(consistent_index = index, snapshot_index = snapshot, "recovering from a received database");
+        backend.take_over(&received).map_err(|e| StartError::Core(e.to_string()))?;
+        (index, _) = schema::meta::consistent(&backend.view())?;
+    }
+    if index < snapshot {
+        return Err(StartError::DatabaseBehind { path: dir.db().display().to_string(), index, snapshot });
+    }
+    Ok(index)
+}
+
+/// One truth for membership: the records of the members, as in etcd. What raft's stored configuration says
+/// otherwise is told loudly, and written anew by the next change.
+fn reconcile(view: &storage::View, cluster: &Cluster, index: u64) -> Result<(), StartError> {
+    let members = cluster.members().map(|member| (member.id, member.clone())).collect();
+    let stored = schema::meta::conf_state(view)?;
+    let plan = plan_reconciliation(stored.as_ref(), &members, &cluster.removed().collect(), cluster.local, index)?;
+    for finding in plan.findings {
+        tracing::error!(%finding, "members and raft configuration differ");
+    }
+    Ok(())
 }
 
 /// Refuses logs that cannot be all of what was written, and entries that are not in the database yet and that this
 /// version could not apply.
-fn check_log(log: &wal::ReadAll, local: u64, index: u64, snapshot: u64) -> Result<(), StartError> {
+fn check_log(log: &wal::ReadAll, index: u64, snapshot: u64) -> Result<(), StartError> {
     let last = log.entries.last().map_or(snapshot, |e| e.index());
     if last < index {
         return Err(StartError::LogBehind { last, index });
@@ -261,7 +312,7 @@ fn check_log(log: &wal::ReadAll, local: u64, index: u64, snapshot: u64) -> Resul
     for entry in log.entries.iter().filter(|e| e.index() > index) {
         match entry.r#type() {
             EntryType::EntryNormal => check_request(entry)?,
-            EntryType::EntryConfChange => check_conf_change(entry, local)?,
+            EntryType::EntryConfChange => check_conf_change(entry)?,
             EntryType::EntryConfChangeV2 => return Err(unsupported(entry, "a joint configuration change".into())),
         }
     }
@@ -275,14 +326,10 @@ fn check_request(entry: &raftpb::Entry) -> Result<(), StartError> {
     if is_supported(&request) { Ok(()) } else { Err(unsupported(entry, describe_unsupported(&request))) }
 }
 
-/// With a second voter this member could not decide anything alone any more.
-fn check_conf_change(entry: &raftpb::Entry, local: u64) -> Result<(), StartError> {
-    let change = raftpb::ConfChange::decode(entry.data.clone().unwrap_or_default())
-        .map_err(|_| unsupported(entry, "a configuration change that cannot be read".into()))?;
-    match change.r#type() {
-        _ if change.node_id() != local => Err(StartError::ManyMembers { members: 2 }),
-        ConfChangeType::ConfChangeRemoveNode => Err(StartError::Removed { index: entry.index() }),
-        _ => Ok(()),
+fn check_conf_change(entry: &raftpb::Entry) -> Result<(), StartError> {
+    match raftpb::ConfChange::decode(entry.data.clone().unwrap_or_default()) {
+        Ok(_) => Ok(()),
+        Err(_) => Err(unsupported(entry, "a configuration change that cannot be read".into())),
     }
 }
 
@@ -314,19 +361,6 @@ pub(crate) fn describe_unsupported(r: &InternalRaftRequest) -> String {
         .split(|c: char| !c.is_alphanumeric() && c != '_')
         .any(|w| w.starts_with("auth_") && { text.contains(&format!("{w}: Some")) });
     if auth { "an authentication request".into() } else { "a request of an unknown kind".into() }
-}
-
-fn load_cluster(backend: &Backend, metadata: wal::Metadata, index: u64) -> Result<Cluster, StartError> {
-    let view = backend.view();
-    let members: BTreeMap<_, _> =
-        schema::member::all(&view)?.into_iter().map(|r| (MemberId(r.id), member_of(r))).collect();
-    let removed = schema::member::removed(&view)?.into_iter().map(MemberId).collect();
-    let version = schema::cluster::version(&view)?;
-    let local = MemberId(metadata.node_id);
-    if index > 0 && !members.contains_key(&local) {
-        return Err(StartError::NotAMember(local));
-    }
-    Ok(Cluster::new(ClusterId(metadata.cluster_id), local, members, removed, version))
 }
 
 fn log_error(dir: &DataDir, source: wal::Error) -> StartError {

@@ -10,7 +10,7 @@ use lease::Lessor;
 use parking_lot::Mutex;
 use proto::etcdserverpb::{InternalRaftRequest, LeaseCheckpointRequest, LeaseRevokeRequest};
 
-use crate::{proposer::Proposer, shared::Shared};
+use crate::{proposer::Proposer, shared::Shared, world::Time};
 
 const LEASE_INTERVAL: Duration = Duration::from_millis(500);
 const PURGE_INTERVAL: Duration = Duration::from_secs(30);
@@ -19,7 +19,8 @@ pub(crate) struct Chores {
     pub lessor: Arc<Mutex<Lessor>>,
     pub proposer: Proposer,
     pub shared: Arc<Shared>,
-    pub epoch: Instant,
+    pub time: Time,
+    pub log_disk: Arc<dyn wal::Disk>,
     pub wal_dir: PathBuf,
     /// Segments to keep; `None` keeps all.
     pub wals_max: Option<usize>,
@@ -39,8 +40,11 @@ impl Chores {
         }
     }
 
-    fn leases(&self) {
-        let now = self.epoch.elapsed();
+    /// Lets ended leases go, through the log.
+    pub fn leases(&self) {
+        let now = self.time.elapsed();
+        // Asked first: who loses the leadership from here on proposes nothing.
+        let status = self.shared.status();
         let (expired, checkpoints) = {
             let mut lessor = self.lessor.lock();
             (lessor.take_expired(now), lessor.take_due_checkpoints(now))
@@ -48,17 +52,17 @@ impl Chores {
         for id in expired {
             self.shared.observer.lease_expired();
             let lease_revoke = Some(LeaseRevokeRequest { id });
-            self.proposer.send_request(InternalRaftRequest { lease_revoke, ..Default::default() });
+            self.proposer.send_as_leader(status.term, InternalRaftRequest { lease_revoke, ..Default::default() });
         }
         if !checkpoints.is_empty() {
             let lease_checkpoint = Some(LeaseCheckpointRequest { checkpoints });
-            self.proposer.send_request(InternalRaftRequest { lease_checkpoint, ..Default::default() });
+            self.proposer.send_as_leader(status.term, InternalRaftRequest { lease_checkpoint, ..Default::default() });
         }
     }
 
-    fn purge(&self) {
+    pub fn purge(&self) {
         let Some(keep) = self.wals_max else { return };
-        match wal::purge(&self.wal_dir, keep) {
+        match wal::purge_on(&*self.log_disk, &self.wal_dir, keep) {
             Ok(removed) => {
                 for path in removed {
                     tracing::info!(path = %path.display(), "purged");

@@ -29,23 +29,38 @@ pub(crate) struct Compactor {
 impl Compactor {
     pub fn run(self) {
         while let Ok(task) = self.tasks.recv() {
-            match self.compact(task.job) {
-                Ok(true) => {
-                    let _ = task.done.send(());
-                }
+            match self.carry_out(task) {
+                Ok(true) => {}
                 Ok(false) => return,
                 Err(error) => return self.shared.fail(error),
             }
         }
     }
 
+    /// Does one task. False if the node has stopped before its end.
+    pub fn carry_out(&self, task: CompactionTask) -> Result<bool, FatalError> {
+        let done = self.compact(task.job)?;
+        if done {
+            let _ = task.done.send(());
+        }
+        Ok(done)
+    }
+
     /// False if the node stops before the end; the next start goes on.
     fn compact(&self, mut job: mvcc::CompactionJob) -> Result<bool, FatalError> {
         let begin = Instant::now();
         while self.shared.is_running() {
-            let step = Instant::now();
+            let (step, in_index) = (Instant::now(), job.is_in_index());
             let progress = job.step(&self.store, self.batch_limit);
-            self.shared.observer.compaction_step(step.elapsed());
+            if in_index {
+                self.shared.observer.index_compaction_step(step.elapsed());
+            } else {
+                self.shared.observer.compaction_step(step.elapsed());
+            }
+            if progress.done && progress.hash.is_none() {
+                // Another member's file has taken the place of the one this was for; its own compaction follows.
+                return Ok(true);
+            }
             if progress.done {
                 // A crash must not bring the keys back that a physical compaction has said are gone.
                 self.backend.commit().map_err(FatalError::Backend)?;

@@ -48,6 +48,11 @@ impl DataDir {
         self.snap().join("db")
     }
 
+    /// Where the database that comes with the snapshot at `index` is put when it is complete.
+    pub fn received(&self, index: u64) -> PathBuf {
+        self.snap().join(format!("{index:016x}.snap.db"))
+    }
+
     pub fn wal(&self) -> PathBuf {
         self.wal.clone().unwrap_or_else(|| self.member().join("wal"))
     }
@@ -85,13 +90,14 @@ impl DataDir {
         Ok(())
     }
 
-    /// Removes what an interrupted run left behind: unfinished defragmentations and received snapshots.
+    /// Removes what an interrupted run left behind: unfinished defragmentations, and received databases that are
+    /// not needed any more once the file is at least as new as the log's snapshot.
     pub fn remove_leftovers(&self) {
         let Ok(entries) = fs::read_dir(self.snap()) else { return };
         for entry in entries.filter_map(Result::ok) {
             let name = entry.file_name();
             let name = name.to_string_lossy();
-            if name.starts_with("tmp") || name.starts_with("db.tmp") {
+            if name.starts_with("tmp") || name.starts_with("db.tmp") || name.ends_with(".snap.db") {
                 match fs::remove_file(entry.path()) {
                     Ok(()) => tracing::info!(path = %entry.path().display(), "removed an unfinished file"),
                     Err(error) => tracing::warn!(path = %entry.path().display(), %error, "failed to remove"),

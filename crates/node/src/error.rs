@@ -1,6 +1,6 @@
 //! What can go wrong: for one request, and for the node as a whole.
 
-use membership::ChangeError;
+use membership::{ChangeError, NotYet};
 use proto::Version;
 
 /// Why an applied entry changed nothing. Every member comes to the same result.
@@ -16,6 +16,8 @@ pub enum ApplyError {
     NoSpace,
     #[error("corrupt cluster")]
     Corrupt,
+    #[error(transparent)]
+    NotYet(Box<NotYet>),
 }
 
 /// Why a proposal has no result.
@@ -29,6 +31,10 @@ pub enum ProposeError {
     Timeout,
     #[error("server stopped")]
     Stopped,
+    #[error("not leader")]
+    NotLeader,
+    #[error(transparent)]
+    NotYet(Box<NotYet>),
     #[error(transparent)]
     Apply(#[from] ApplyError),
 }
@@ -36,6 +42,21 @@ pub enum ProposeError {
 /// Why a linearizable read cannot be served.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ReadError {
+    #[error("request timed out")]
+    Timeout,
+    #[error("server stopped")]
+    Stopped,
+}
+
+/// Why the leadership stays where it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum MoveError {
+    #[error("not leader")]
+    NotLeader,
+    #[error("bad leader transferee")]
+    BadTransferee,
+    #[error("no other member answers")]
+    Unhealthy,
     #[error("request timed out")]
     Timeout,
     #[error("server stopped")]
@@ -66,6 +87,12 @@ pub enum FatalError {
          (this binary is {binary}, the cluster is at {cluster}): start a {cluster} binary on this data dir"
     )]
     ClusterTooNew { binary: Version, cluster: Version },
-    #[error("this member has been removed from the cluster")]
+    #[error(
+        "the member has been permanently removed from the cluster; remove its data dir, and add it again if it is wanted"
+    )]
     Removed,
+    #[error("failed to make a snapshot of the database: {0}")]
+    SendSnapshot(String),
+    #[error("failed to {what} of the snapshot at index {index}: {why}")]
+    TakeOver { index: u64, what: &'static str, why: String },
 }

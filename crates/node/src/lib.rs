@@ -16,23 +16,33 @@ mod convert;
 mod core;
 mod data_dir;
 mod error;
+mod force;
 mod log_store;
+mod loggable;
+mod members;
 mod node;
 mod proposer;
 mod raft_loop;
+mod random;
+mod reads;
 mod request_id;
 mod shared;
+#[cfg(feature = "sim")]
+pub mod sim;
 mod slog_bridge;
+mod start;
+mod take_over;
 mod wait;
 mod wal_log;
 mod world;
 
 pub use self::{
-    apply::{Quota, Response, quota},
+    apply::{Quota, Response, quota, request_name},
     bootstrap::{Identity, StartError, snapshot_record},
     data_dir::{DataDir, DataDirError},
-    error::{ApplyError, FatalError, ProposeError, ReadError},
+    error::{ApplyError, FatalError, MoveError, ProposeError, ReadError},
     node::{Node, NodeOptions, NodeStatus},
     shared::Life,
-    world::{NoObserver, Observer},
+    start::Introduction,
+    world::{Clock, Database, Network, NoNetwork, NoObserver, Observer, SystemClock, World},
 };

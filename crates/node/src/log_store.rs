@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 
 use raft::{
     Error, GetEntriesContext, RaftState, Storage, StorageError,
-    eraftpb::{ConfState, Entry, HardState, Snapshot},
+    eraftpb::{ConfState, Entry, HardState, Snapshot, SnapshotMetadata},
     util::limit_size,
 };
 
@@ -16,7 +16,10 @@ pub(crate) struct LogStore {
     compacted_index: u64,
     compacted_term: u64,
     hard_state: HardState,
+    /// As of `applied`.
     conf_state: ConfState,
+    /// Up to here the file can be sent to a member that lags. 0 if that is not known yet.
+    applied: u64,
 }
 
 impl LogStore {
@@ -25,7 +28,7 @@ impl LogStore {
         if let Some(first) = entries.first() {
             assert_eq!(first.index, compacted_index + 1, "the log must go on where the snapshot ends");
         }
-        LogStore { entries: entries.into(), compacted_index, compacted_term, hard_state, conf_state }
+        LogStore { entries: entries.into(), compacted_index, compacted_term, hard_state, conf_state, applied: 0 }
     }
 
     pub fn len(&self) -> usize {
@@ -48,6 +51,19 @@ impl LogStore {
 
     pub fn set_conf_state(&mut self, state: ConfState) {
         self.conf_state = state;
+    }
+
+    pub fn set_applied(&mut self, index: u64) {
+        self.applied = index;
+    }
+
+    /// The log goes on after a database that was received: everything before it is forgotten.
+    pub fn apply_snapshot(&mut self, metadata: &SnapshotMetadata) {
+        self.entries.clear();
+        self.compacted_index = metadata.index;
+        self.compacted_term = metadata.term;
+        self.conf_state = metadata.get_conf_state().clone();
+        self.applied = metadata.index;
     }
 
     /// Forgets entries up to and including `index`.
@@ -112,9 +128,18 @@ impl Storage for LogStore {
         Ok(self.last())
     }
 
-    /// Only a leader with other members asks for one.
-    fn snapshot(&self, _request_index: u64, _to: u64) -> raft::Result<Snapshot> {
-        Err(Error::Store(StorageError::SnapshotTemporarilyUnavailable))
+    /// Says only which index a database sent now will have at least; whoever sends it fills in its own.
+    fn snapshot(&self, request_index: u64, _to: u64) -> raft::Result<Snapshot> {
+        let term = self.term(self.applied);
+        let (Ok(term), true) = (term, self.applied >= request_index && self.applied > 0) else {
+            return Err(Error::Store(StorageError::SnapshotTemporarilyUnavailable));
+        };
+        let mut snapshot = Snapshot::default();
+        let metadata = snapshot.mut_metadata();
+        metadata.index = self.applied;
+        metadata.term = term;
+        metadata.set_conf_state(self.conf_state.clone());
+        Ok(snapshot)
     }
 }
 
@@ -145,6 +170,24 @@ mod tests {
         let mut store = store();
         store.append(vec![entry(8, 3)]);
         assert_eq!((store.last_index().unwrap(), store.term(8).unwrap()), (8, 3));
+    }
+
+    #[test]
+    fn a_snapshot_is_as_of_what_is_applied() {
+        let mut store = store();
+        assert!(store.snapshot(0, 2).is_err(), "nothing is known to be applied");
+        store.set_applied(8);
+        assert_eq!(store.snapshot(0, 2).unwrap().get_metadata().index, 8);
+        assert!(store.snapshot(9, 2).is_err());
+    }
+
+    #[test]
+    fn a_received_snapshot_begins_the_log_anew() {
+        let mut store = store();
+        store.apply_snapshot(&SnapshotMetadata { index: 20, term: 4, ..Default::default() });
+        assert_eq!((store.first_index().unwrap(), store.last_index().unwrap(), store.term(20).unwrap()), (21, 20, 4));
+        store.append(vec![entry(21, 4)]);
+        assert_eq!(store.last_index().unwrap(), 21);
     }
 
     #[test]

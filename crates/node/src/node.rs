@@ -1,42 +1,38 @@
 //! A running member: threads behind one handle.
 
 use std::{
-    panic::AssertUnwindSafe,
-    sync::{Arc, mpsc},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+        mpsc,
+    },
     thread::JoinHandle,
-    time::{Duration, Instant, SystemTime},
+    time::Duration,
 };
 
+use bytes::Bytes;
+use failpoint::failpoint;
 use lease::{Lessor, Renewal};
-use membership::{Cluster, MemberId};
+use membership::{Cluster, MemberId, may_log_request};
 use parking_lot::{Mutex, RwLock};
+use prost::Message as _;
 use proto::{
     Version,
     etcdserverpb::{AlarmMember, AlarmType, InternalRaftRequest, LeaseCheckpoint, LeaseCheckpointRequest},
-    membershippb::{Attributes, ClusterMemberAttrSetRequest, ClusterVersionSetRequest},
+    membershippb::{Attributes, ClusterMemberAttrSetRequest},
 };
-use raft::eraftpb::ConfState;
 use storage::Backend;
 use tokio::sync::{oneshot, watch};
 
 use crate::{
-    apply::{Alarms, Quota, Response, State},
-    apply_loop::{ApplyLoop, ApplyOptions},
-    bootstrap::{BootstrapOptions, Bootstrapped, Identity, StartError, bootstrap},
-    chores::Chores,
-    compactor::{CompactionTask, Compactor},
-    convert,
-    core::{Core, CoreOptions},
+    apply::{Alarms, Quota, Response},
+    bootstrap::Identity,
     data_dir::DataDir,
-    error::{FatalError, ProposeError, ReadError},
-    log_store::LogStore,
+    error::{ProposeError, ReadError},
     proposer::Proposer,
-    raft_loop::{Input, RaftLoop},
-    request_id::RequestIds,
+    raft_loop::Input,
     shared::{Life, Shared},
-    slog_bridge,
-    wal_log::WalLog,
-    world::Observer,
+    world::{Network, Observer, Time},
 };
 
 /// Entries that may be committed but not yet applied before new requests are turned away.
@@ -46,12 +42,13 @@ const APPLY_LAG_MAX: u64 = 5000;
 pub struct NodeOptions {
     pub data_dir: DataDir,
     pub name: String,
-    /// Who founds a new cluster; not needed when the data dir holds a member.
+    /// Who this member becomes if the data dir is new.
     pub identity: Option<Identity>,
+    /// Makes a cluster of this member alone out of the data dir, for disasters.
+    pub force_new_cluster: bool,
+    pub learners_max: usize,
     pub client_urls: Vec<String>,
     pub binary_version: Version,
-    /// The cluster version a new cluster starts at.
-    pub initial_version: Version,
     pub backend: storage::Options,
     pub wal: wal::Options,
     pub store: mvcc::Options,
@@ -85,142 +82,50 @@ pub struct NodeStatus {
 
 /// A running member. Dropping it does not stop it: call [`Node::stop`].
 pub struct Node {
-    shared: Arc<Shared>,
-    proposer: Proposer,
-    backend: Backend,
-    store: Arc<mvcc::Store>,
-    lessor: Arc<Mutex<Lessor>>,
-    cluster: Arc<RwLock<Cluster>>,
-    alarms: Arc<Alarms>,
-    epoch: Instant,
-    quota: Quota,
-    request_bytes_max: usize,
-    request_timeout: Duration,
-    name: String,
-    client_urls: Vec<String>,
-    initial_version: Version,
-    threads: Mutex<Option<Threads>>,
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) proposer: Proposer,
+    pub(crate) backend: Backend,
+    pub(crate) store: Arc<mvcc::Store>,
+    pub(crate) lessor: Arc<Mutex<Lessor>>,
+    pub(crate) cluster: Arc<RwLock<Cluster>>,
+    pub(crate) alarms: Arc<Alarms>,
+    pub(crate) network: Arc<dyn Network>,
+    pub(crate) time: Time,
+    pub(crate) quota: Quota,
+    pub(crate) request_bytes_max: usize,
+    pub(crate) request_timeout: Duration,
+    pub(crate) tick: Duration,
+    pub(crate) election_timeout: Duration,
+    pub(crate) name: String,
+    pub(crate) client_urls: Vec<String>,
+    /// Has served a linearizable read since its start.
+    pub(crate) caught_up: AtomicBool,
+    pub(crate) threads: Mutex<Option<Threads>>,
 }
 
-struct Threads {
-    raft: JoinHandle<()>,
-    apply: JoinHandle<()>,
-    compactor: JoinHandle<()>,
-    chores: JoinHandle<()>,
-    stop_chores: mpsc::Sender<()>,
+pub(crate) struct Threads {
+    pub raft: JoinHandle<()>,
+    pub apply: JoinHandle<()>,
+    pub compactor: JoinHandle<()>,
+    pub chores: JoinHandle<()>,
+    pub stop_chores: mpsc::Sender<()>,
+}
+
+struct ForgetWait<'a> {
+    shared: &'a Shared,
+    id: u64,
+}
+
+impl Drop for ForgetWait<'_> {
+    fn drop(&mut self) {
+        self.shared.waits.forget(self.id);
+    }
 }
 
 impl Node {
-    /// Opens the data dir and starts the member's threads. Nothing is served before [`Node::publish`].
-    pub fn start(options: NodeOptions) -> Result<Node, StartError> {
-        let booted = bootstrap(BootstrapOptions {
-            data_dir: options.data_dir.clone(),
-            name: options.name.clone(),
-            identity: options.identity.clone(),
-            binary_version: options.binary_version,
-            backend: options.backend.clone(),
-            wal: options.wal,
-        })?;
-        defrag_at_start(&booted.backend, options.defrag_threshold_bytes)?;
-        let epoch = Instant::now();
-        let parts = Parts::load(&booted, &options)?;
-        let shared = Arc::new(Shared::new(booted.consistent_index, options.observer.clone()));
-        let (inputs, inputs_rx) = mpsc::channel();
-        let (to_apply, to_apply_rx) = mpsc::channel();
-        let (compactor, compactor_rx) = mpsc::channel();
-        let (stop_chores, stop_rx) = mpsc::channel();
-        let ids = Arc::new(RequestIds::new(booted.cluster.local.0, SystemTime::now()));
-        let proposer = Proposer { inputs, ids };
-        if let Some(job) = parts.store.pending_compaction() {
-            tracing::info!(compact_revision = job.revision(), "resume scheduled compaction");
-            let _ = compactor.send(CompactionTask { job, done: oneshot::channel().0 });
-        }
-        let core = start_core(&booted, &options)?;
-        let cluster = Arc::new(RwLock::new(booted.cluster));
-        let backend = booted.backend;
-        let election_timeout = options.tick * options.election_ticks as u32;
-
-        let raft = RaftLoop::new(
-            core,
-            WalLog(booted.wal),
-            inputs_rx,
-            to_apply,
-            shared.clone(),
-            parts.lessor.clone(),
-            options.tick,
-            options.catch_up_entries,
-        );
-        let apply = ApplyLoop {
-            state: State {
-                backend: backend.clone(),
-                store: parts.store.clone(),
-                lessor: parts.lessor.clone(),
-                cluster: cluster.clone(),
-                alarms: parts.alarms.clone(),
-                quota: options.quota,
-                binary_version: options.binary_version,
-                epoch,
-                observer: options.observer.clone(),
-            },
-            entries: to_apply_rx,
-            proposer: proposer.clone(),
-            compactor,
-            shared: shared.clone(),
-            options: ApplyOptions {
-                snapshot_count: options.snapshot_count,
-                slow: options.slow_apply,
-                election_timeout,
-                lease_checkpoints: options.lease_checkpoints,
-            },
-            snapshot_index: booted.snapshot.0,
-        };
-        let compactor = Compactor {
-            tasks: compactor_rx,
-            store: parts.store.clone(),
-            backend: backend.clone(),
-            shared: shared.clone(),
-            batch_limit: options.compaction_batch,
-            pause: options.compaction_pause,
-        };
-        let chores = Chores {
-            lessor: parts.lessor.clone(),
-            proposer: proposer.clone(),
-            shared: shared.clone(),
-            epoch,
-            wal_dir: options.data_dir.wal(),
-            wals_max: options.wals_max,
-            stop: stop_rx,
-        };
-        fail_with_backend(&backend, &shared);
-        let threads = Threads {
-            raft: spawn("raft", &shared, move || raft.run())?,
-            apply: spawn("apply", &shared, move || apply.run())?,
-            compactor: spawn("compactor", &shared, move || compactor.run())?,
-            chores: spawn("chores", &shared, move || chores.run())?,
-            stop_chores,
-        };
-        Ok(Node {
-            shared,
-            proposer,
-            backend,
-            store: parts.store,
-            lessor: parts.lessor,
-            cluster,
-            alarms: parts.alarms,
-            epoch,
-            quota: options.quota,
-            request_bytes_max: options.request_bytes_max,
-            request_timeout: Duration::from_secs(5) + 2 * election_timeout,
-            name: options.name,
-            client_urls: options.client_urls,
-            initial_version: options.initial_version,
-            threads: Mutex::new(Some(threads)),
-        })
-    }
-
-    /// Tells the cluster this member's name and URLs, and decides the version of a new cluster. Returns when both are
-    /// applied: the member is ready to serve.
+    /// Tells the cluster this member's name and URLs. Returns when that is applied: the member is ready to serve.
     pub async fn publish(&self) -> Result<(), ProposeError> {
+        failpoint!("beforePublishing");
         let member_id = self.member_id().0;
         let attributes = Attributes { name: self.name.clone(), client_urls: self.client_urls.clone() };
         let request = ClusterMemberAttrSetRequest { member_id, member_attributes: Some(attributes) };
@@ -230,12 +135,6 @@ impl Node {
             local_member_id = %self.member_id(), name = %self.name, client_urls = ?self.client_urls,
             cluster_id = %self.cluster.read().id, "published local member to cluster through raft"
         );
-        if self.cluster.read().version().is_none() {
-            let ver = format!("{}.0", self.initial_version);
-            let request = ClusterVersionSetRequest { ver };
-            self.propose_patiently(InternalRaftRequest { cluster_version_set: Some(request), ..Default::default() })
-                .await?;
-        }
         Ok(())
     }
 
@@ -249,20 +148,46 @@ impl Node {
     }
 
     /// Proposes a request and returns its result when this member has applied it.
-    pub async fn propose(&self, request: InternalRaftRequest) -> Result<Response, ProposeError> {
+    pub async fn propose(&self, mut request: InternalRaftRequest) -> Result<Response, ProposeError> {
         if self.shared.commit().saturating_sub(self.shared.applied.index()) > APPLY_LAG_MAX {
             return Err(ProposeError::TooManyRequests);
         }
-        let (id, data) = self.proposer.encode(request);
+        let id = self.proposer.name(&mut request);
+        self.check_loggable(&request).await?;
+        let data: Bytes = request.encode_to_vec().into();
         if data.len() > self.request_bytes_max {
             return Err(ProposeError::TooLarge);
         }
+        self.propose_and_wait(id, Input::Propose { id, data }).await
+    }
+
+    /// Nothing newer than the cluster version reaches the log. What is newer than any cluster needs to be is asked of the
+    /// version that counts now, so this member must have caught up once since its start.
+    async fn check_loggable(&self, request: &InternalRaftRequest) -> Result<(), ProposeError> {
+        if may_log_request(request, None).is_ok() {
+            return Ok(());
+        }
+        if !self.caught_up.load(Ordering::Acquire) {
+            self.read_index().await.map_err(|_| ProposeError::Timeout)?;
+            self.caught_up.store(true, Ordering::Release);
+        }
+        may_log_request(request, self.cluster_version()).map_err(|why| ProposeError::NotYet(Box::new(why)))
+    }
+
+    /// Sends a proposal and returns its result when this member has applied it.
+    pub(crate) async fn propose_and_wait(&self, id: u64, input: Input) -> Result<Response, ProposeError> {
         if !self.shared.is_running() {
             return Err(ProposeError::Stopped);
         }
         let receiver = self.shared.waits.register(id);
-        self.proposer.send(Input::Propose { id, data });
-        match tokio::time::timeout(self.request_timeout, receiver).await {
+        // A caller may go away, and its proposal be lost on its way to the leader: then nobody would ever answer.
+        let forget = ForgetWait { shared: &self.shared, id };
+        self.proposer.send(input);
+        let answered = tokio::time::timeout(self.request_timeout, receiver).await;
+        if answered.is_ok() {
+            std::mem::forget(forget);
+        }
+        match answered {
             Ok(Ok(result)) => Ok(result?),
             Ok(Err(_)) if self.shared.is_running() => {
                 self.shared.observer.proposal_failed();
@@ -270,7 +195,6 @@ impl Node {
             }
             Ok(Err(_)) => Err(ProposeError::Stopped),
             Err(_) => {
-                self.shared.waits.forget(id);
                 self.shared.observer.proposal_failed();
                 Err(ProposeError::Timeout)
             }
@@ -289,7 +213,9 @@ impl Node {
             return Ok(());
         }
         let (done, receiver) = oneshot::channel();
-        self.proposer.send(Input::ReadIndex { done });
+        if self.shared.reads.push(done) {
+            self.proposer.send(Input::Reads);
+        }
         match tokio::time::timeout(self.request_timeout, receiver).await {
             Ok(Ok(())) => Ok(()),
             Ok(Err(_)) => Err(ReadError::Stopped),
@@ -297,11 +223,23 @@ impl Node {
         }
     }
 
-    /// Renews a lease. `Ok(None)` if it does not exist or has ended.
+    /// Renews a lease. `Ok(None)` if it does not exist or has ended. Only the leader can.
     pub async fn renew_lease(&self, id: i64) -> Result<Option<i64>, ProposeError> {
-        let deadline = Instant::now() + self.request_timeout;
-        while Instant::now() < deadline {
-            let renewal = self.lessor.lock().renew(self.epoch.elapsed(), id);
+        let deadline = self.time.now() + self.request_timeout;
+        while self.time.now() < deadline {
+            let status = self.shared.status();
+            if !status.is_leader {
+                return Err(ProposeError::NotLeader);
+            }
+            if self.shared.ticked.must_ask(self.time.now(), status.term) {
+                // There may be another leader, who lets the lease go.
+                self.read_index().await.map_err(|_| ProposeError::Timeout)?;
+                self.shared.ticked.asked();
+                if self.shared.status().term != status.term || !self.shared.status().is_leader {
+                    return Err(ProposeError::NotLeader);
+                }
+            }
+            let renewal = self.lessor.lock().renew(self.time.elapsed(), id);
             match renewal {
                 Ok(Renewal::Renewed(ttl)) => {
                     self.shared.observer.lease_renewed();
@@ -344,6 +282,11 @@ impl Node {
         self.cluster.read().clone()
     }
 
+    /// Whether this member has no vote.
+    pub fn is_learner(&self) -> bool {
+        self.shared.is_learner()
+    }
+
     pub fn cluster_version(&self) -> Option<Version> {
         self.cluster.read().version()
     }
@@ -362,7 +305,7 @@ impl Node {
 
     /// The lessor's time.
     pub fn now(&self) -> Duration {
-        self.epoch.elapsed()
+        self.time.elapsed()
     }
 
     pub fn quota(&self) -> Quota {
@@ -401,9 +344,19 @@ impl Node {
         self.shared.failure()
     }
 
+    /// Whether the member ended because the cluster has removed it.
+    pub fn was_removed(&self) -> bool {
+        self.shared.was_removed()
+    }
+
     /// Changes when the member stops or fails.
     pub fn life(&self) -> watch::Receiver<Life> {
         self.shared.life()
+    }
+
+    /// How long a request may take before its caller is told that it failed.
+    pub fn request_timeout(&self) -> Duration {
+        self.request_timeout
     }
 
     /// Stops the threads, commits the file and lets go of it.
@@ -423,80 +376,4 @@ impl Node {
             tracing::error!(%error, "failed to close the database");
         }
     }
-}
-
-/// State loaded from the file.
-struct Parts {
-    store: Arc<mvcc::Store>,
-    lessor: Arc<Mutex<Lessor>>,
-    alarms: Arc<Alarms>,
-}
-
-impl Parts {
-    fn load(booted: &Bootstrapped, options: &NodeOptions) -> Result<Parts, StartError> {
-        let view = booted.backend.view();
-        let alarms = Alarms::new(storage::schema::alarm::all(&view)?);
-        // As in etcd: a lease must outlive an election, with some room.
-        let ttl_min = (options.tick * (3 * options.election_ticks as u32 / 2)).as_secs_f64().ceil() as i64;
-        let mut lessor = Lessor::load(&view, lease::Options { ttl_min, ..Default::default() })?;
-        drop(view);
-        let store = mvcc::Store::open(booted.backend.clone(), options.store.clone(), |id, key| lessor.attach(id, key))?;
-        // Building the index has touched every page; most of them are not read again soon.
-        booted.backend.release_memory();
-        Ok(Parts { store: Arc::new(store), lessor: Arc::new(Mutex::new(lessor)), alarms: Arc::new(alarms) })
-    }
-}
-
-fn defrag_at_start(backend: &Backend, threshold: Option<u64>) -> Result<(), StartError> {
-    let free = backend.size().saturating_sub(backend.size_in_use());
-    if threshold.is_none_or(|threshold| free < threshold) {
-        return Ok(());
-    }
-    tracing::info!(free_bytes = free, "defragmenting before start");
-    backend.defrag().map(|_| ()).map_err(|e| StartError::Core(format!("failed to defragment: {e}")))
-}
-
-fn start_core(booted: &Bootstrapped, options: &NodeOptions) -> Result<Core, StartError> {
-    // A new cluster's members come in by the log; the core needs them to elect anyone.
-    let voters = match booted.cluster.voters().map(|id| id.0).collect::<Vec<_>>() {
-        voters if voters.is_empty() => vec![booted.cluster.local.0],
-        voters => voters,
-    };
-    let conf_state =
-        ConfState { voters, learners: booted.cluster.learners().map(|id| id.0).collect(), ..Default::default() };
-    let entries = booted.entries.iter().map(convert::entry_to_core).collect();
-    let store = LogStore::new(booted.snapshot, convert::hard_state_to_core(&booted.hard_state), conf_state, entries);
-    let core_options = CoreOptions {
-        id: booted.cluster.local.0,
-        election_ticks: options.election_ticks,
-        pre_vote: options.pre_vote,
-        applied: booted.consistent_index,
-    };
-    Core::new(&core_options, store, &slog_bridge::logger()).map_err(|e| StartError::Core(e.to_string()))
-}
-
-/// What is applied but cannot reach the file any more must not be answered, so the member ends with its database.
-fn fail_with_backend(backend: &Backend, shared: &Arc<Shared>) {
-    let shared = shared.clone();
-    backend.on_failure(move |failure| {
-        shared.fail(FatalError::Backend(failure.clone()));
-        shared.close();
-    });
-}
-
-/// A thread without which the member cannot go on: if it panics, the member fails instead of falling silent.
-fn spawn(
-    name: &'static str,
-    shared: &Arc<Shared>,
-    run: impl FnOnce() + Send + 'static,
-) -> Result<JoinHandle<()>, StartError> {
-    let shared = shared.clone();
-    let guarded = move || {
-        if std::panic::catch_unwind(AssertUnwindSafe(run)).is_err() {
-            shared.fail(FatalError::Panicked(name));
-            shared.close();
-        }
-    };
-    let thread = std::thread::Builder::new().name(name.into()).spawn(guarded);
-    thread.map_err(|e| StartError::Core(format!("failed to start the {name} thread: {e}")))
 }

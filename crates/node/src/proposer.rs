@@ -2,7 +2,6 @@
 
 use std::sync::{Arc, mpsc::Sender};
 
-use bytes::Bytes;
 use prost::Message;
 use proto::etcdserverpb::{InternalRaftRequest, RequestHeader};
 
@@ -21,16 +20,23 @@ impl Proposer {
         let _ = self.inputs.send(input);
     }
 
-    /// Gives a request its id and its bytes in the log.
-    pub fn encode(&self, mut request: InternalRaftRequest) -> (u64, Bytes) {
+    /// Gives a request its id.
+    pub fn name(&self, request: &mut InternalRaftRequest) -> u64 {
         let id = self.ids.next();
         request.header = Some(RequestHeader { id, ..Default::default() });
-        (id, request.encode_to_vec().into())
+        id
+    }
+
+    /// Proposes what only the leader of this term may decide; nothing comes of it if it no longer leads. A follower would
+    /// send it to the new leader, who knows better: the lease that ended here may have been renewed there.
+    pub fn send_as_leader(&self, term: u64, mut request: InternalRaftRequest) {
+        self.name(&mut request);
+        self.send(Input::ProposeAsLeader { term, data: request.encode_to_vec().into() });
     }
 
     /// Proposes a request whose result nobody waits for.
-    pub fn send_request(&self, request: InternalRaftRequest) {
-        let (id, data) = self.encode(request);
-        self.send(Input::Propose { id, data });
+    pub fn send_request(&self, mut request: InternalRaftRequest) {
+        let id = self.name(&mut request);
+        self.send(Input::Propose { id, data: request.encode_to_vec().into() });
     }
 }

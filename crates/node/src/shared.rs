@@ -1,8 +1,11 @@
 //! What the node's threads and its callers share.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicBool, AtomicU64, Ordering},
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
+    },
+    time::{Duration, Instant},
 };
 
 use parking_lot::Mutex;
@@ -12,6 +15,7 @@ use crate::{
     apply::Response,
     core::CoreStatus,
     error::{ApplyError, FatalError},
+    reads::ReadQueue,
     wait::{Applied, Waits},
     world::Observer,
 };
@@ -28,6 +32,9 @@ pub enum Life {
 pub(crate) struct Shared {
     pub waits: Waits<Result<Response, ApplyError>>,
     pub applied: Applied,
+    pub inbox: Inbox,
+    pub reads: ReadQueue,
+    pub ticked: Ticked,
     pub observer: Arc<dyn Observer>,
     status: Mutex<CoreStatus>,
     term: AtomicU64,
@@ -37,14 +44,90 @@ pub(crate) struct Shared {
     /// Reads may be served from local state at once: this member alone decides, and has applied an entry of its
     /// own term.
     sole_leader: AtomicBool,
+    /// This member has no vote.
+    learner: AtomicBool,
+    removed: AtomicBool,
     life: watch::Sender<Life>,
 }
 
+/// When the raft thread last looked at the clock, and whether what it believes of the leadership may be old.
+///
+/// A leader that is heard by no quorum gives up within two election timeouts, and a new one adds one to every lease. So
+/// long as a leader looks at the clock often, what it promises to owners of leases holds. After a pause, or once it
+/// has asked another member to take over, it must ask the others first.
+pub(crate) struct Ticked {
+    epoch: Instant,
+    /// Longer pauses count.
+    pause_max: Duration,
+    at_ms: AtomicU64,
+    has_paused: AtomicBool,
+    /// In this term the leadership was offered to another member.
+    offered_in: AtomicU64,
+}
+
+impl Ticked {
+    fn new(epoch: Instant, pause_max: Duration) -> Ticked {
+        let (at_ms, has_paused, offered_in) = (AtomicU64::new(0), AtomicBool::new(false), AtomicU64::new(0));
+        Ticked { epoch, pause_max, at_ms, has_paused, offered_in }
+    }
+
+    pub fn at(&self, now: Instant) {
+        if self.is_pause(now) {
+            self.has_paused.store(true, Ordering::Release);
+        }
+        self.at_ms.store(now.saturating_duration_since(self.epoch).as_millis() as u64, Ordering::Release);
+    }
+
+    fn is_pause(&self, now: Instant) -> bool {
+        let last = Duration::from_millis(self.at_ms.load(Ordering::Acquire));
+        now.saturating_duration_since(self.epoch).saturating_sub(last) > self.pause_max
+    }
+
+    pub fn offered(&self, term: u64) {
+        self.offered_in.store(term, Ordering::Release);
+    }
+
+    /// Whether the leader of this term must ask the others before it promises anything.
+    pub fn must_ask(&self, now: Instant, term: u64) -> bool {
+        self.is_pause(now) || self.has_paused.load(Ordering::Acquire) || self.offered_in.load(Ordering::Acquire) >= term
+    }
+
+    /// The others were asked, after the last pause.
+    pub fn asked(&self) {
+        self.has_paused.store(false, Ordering::Release);
+    }
+}
+
+/// As in etcd: a raft thread that does not tick for longer has been asleep.
+const PAUSE_TICKS_MAX: u32 = 3;
+
+/// Counts messages of other members that the raft thread has not taken yet.
+#[derive(Debug, Default)]
+pub(crate) struct Inbox(AtomicUsize);
+
+/// As many as etcd holds; beyond that messages are dropped, and sent again.
+const INBOX_MAX: usize = 4096;
+
+impl Inbox {
+    /// False if there is no room.
+    pub fn enter(&self) -> bool {
+        let entered = self.0.fetch_update(Ordering::AcqRel, Ordering::Acquire, |n| (n < INBOX_MAX).then_some(n + 1));
+        entered.is_ok()
+    }
+
+    pub fn leave(&self) {
+        self.0.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
 impl Shared {
-    pub fn new(applied: u64, observer: Arc<dyn Observer>) -> Shared {
+    pub fn new(applied: u64, observer: Arc<dyn Observer>, now: Instant, tick: Duration) -> Shared {
         let shared = Shared {
             waits: Waits::default(),
             applied: Applied::default(),
+            inbox: Inbox::default(),
+            reads: ReadQueue::default(),
+            ticked: Ticked::new(now, PAUSE_TICKS_MAX * tick),
             observer,
             status: Mutex::default(),
             term: AtomicU64::new(0),
@@ -52,6 +135,8 @@ impl Shared {
             commit: AtomicU64::new(applied),
             applied_term: AtomicU64::new(0),
             sole_leader: AtomicBool::new(false),
+            learner: AtomicBool::new(false),
+            removed: AtomicBool::new(false),
             life: watch::Sender::new(Life::Running),
         };
         shared.applied.advance(applied);
@@ -79,6 +164,14 @@ impl Shared {
         self.sole_leader.load(Ordering::Acquire)
     }
 
+    pub fn is_learner(&self) -> bool {
+        self.learner.load(Ordering::Acquire)
+    }
+
+    pub fn set_learner(&self, learner: bool) {
+        self.learner.store(learner, Ordering::Release);
+    }
+
     pub fn set_applied_term(&self, term: u64) {
         self.applied_term.store(term, Ordering::Release);
     }
@@ -99,7 +192,13 @@ impl Shared {
         self.commit.load(Ordering::Acquire)
     }
 
+    /// Whether this member ended because it is no longer one.
+    pub fn was_removed(&self) -> bool {
+        self.removed.load(Ordering::Acquire)
+    }
+
     pub fn fail(&self, error: FatalError) {
+        self.removed.fetch_or(matches!(error, FatalError::Removed), Ordering::AcqRel);
         let text = with_causes(&error);
         tracing::error!(error = %text, "the member cannot go on");
         self.life.send_if_modified(|life| {
@@ -123,6 +222,7 @@ impl Shared {
         self.clear_sole_leader();
         self.waits.close();
         self.applied.close();
+        self.reads.close();
     }
 
     pub fn life(&self) -> watch::Receiver<Life> {
@@ -151,4 +251,26 @@ fn with_causes(error: &dyn std::error::Error) -> String {
         source = cause.source();
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_leader_that_has_slept_or_offered_to_go_must_ask() {
+        let (begin, tick) = (Instant::now(), Duration::from_millis(100));
+        let ticked = Ticked::new(begin, 3 * tick);
+        ticked.at(begin + tick);
+        assert!(!ticked.must_ask(begin + 2 * tick, 5));
+        assert!(ticked.must_ask(begin + 5 * tick, 5), "nothing has looked at the clock for long");
+        ticked.at(begin + 6 * tick);
+        assert!(ticked.must_ask(begin + 6 * tick, 5), "it has woken, but what it believes may be old");
+        ticked.asked();
+        assert!(!ticked.must_ask(begin + 6 * tick, 5));
+        ticked.offered(5);
+        ticked.asked();
+        assert!(ticked.must_ask(begin + 6 * tick, 5), "the offer may be taken at any time");
+        assert!(!ticked.must_ask(begin + 6 * tick, 6), "a later term is another's, or was won anew");
+    }
 }

@@ -1,7 +1,12 @@
 //! The node's world as traits, so that the same node runs on a disk and in a simulator.
 
-use std::time::Duration;
+use std::{
+    io,
+    sync::Arc,
+    time::{Duration, Instant, SystemTime},
+};
 
+use membership::{Member, MemberId};
 use proto::{raftpb, walpb};
 
 /// Where log entries are kept.
@@ -18,6 +23,98 @@ pub(crate) trait Log: Send {
     fn release_to(&mut self, index: u64) -> Result<(), wal::Error>;
 }
 
+/// The other members, as the node reaches them. Nothing here waits for them.
+pub trait Network: Send + Sync {
+    /// Sends messages, or loses them: raft asks again.
+    fn send(&self, messages: Vec<raftpb::Message>);
+
+    /// Sends a snapshot message and its database. How it ended is told by [`crate::Node::report_snapshot`].
+    fn send_snapshot(&self, message: raftpb::Message, database: Database);
+
+    /// These are the members from now on, this one among them.
+    fn set_members(&self, members: Vec<Member>);
+
+    /// Since when the member has answered without a break.
+    fn active_since(&self, id: MemberId) -> Option<Instant>;
+}
+
+/// Time that only goes forward.
+pub trait Clock: Send + Sync {
+    fn now(&self) -> Instant;
+}
+
+/// The machine's.
+#[derive(Debug, Default)]
+pub struct SystemClock;
+
+impl Clock for SystemClock {
+    fn now(&self) -> Instant {
+        Instant::now()
+    }
+}
+
+/// A clock, and when the member began: the lessor counts from there.
+#[derive(Clone)]
+pub struct Time {
+    clock: Arc<dyn Clock>,
+    epoch: Instant,
+}
+
+impl Time {
+    pub(crate) fn begin(clock: Arc<dyn Clock>) -> Time {
+        let epoch = clock.now();
+        Time { clock, epoch }
+    }
+
+    pub(crate) fn now(&self) -> Instant {
+        self.clock.now()
+    }
+
+    /// Since the member began.
+    pub(crate) fn elapsed(&self) -> Duration {
+        self.now().saturating_duration_since(self.epoch)
+    }
+}
+
+/// What a member stands on, besides its data dir and the network.
+pub struct World {
+    pub clock: Arc<dyn Clock>,
+    /// Where the log is. (The database has its disks in [`storage::Options`].)
+    pub log_disk: Arc<dyn wal::Disk>,
+    /// When the member is started: request ids begin with it.
+    pub started: SystemTime,
+    /// Election timeouts are drawn from it.
+    pub seed: u64,
+}
+
+impl World {
+    /// The machine.
+    pub fn system() -> World {
+        let started = SystemTime::now();
+        let nanos = started.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_nanos() as u64;
+        World { clock: Arc::new(SystemClock), log_disk: Arc::new(wal::OsDisk), started, seed: nanos.rotate_left(32) }
+    }
+}
+
+/// A database to be sent: so many bytes.
+pub struct Database {
+    pub len: u64,
+    pub reader: Box<dyn io::Read + Send>,
+}
+
+/// For a cluster of one.
+#[derive(Debug, Default)]
+pub struct NoNetwork;
+
+impl Network for NoNetwork {
+    fn send(&self, _: Vec<raftpb::Message>) {}
+    fn send_snapshot(&self, _: raftpb::Message, _: Database) {}
+    fn set_members(&self, _: Vec<Member>) {}
+    fn active_since(&self, _: MemberId) -> Option<Instant> {
+        None
+    }
+}
+
 /// What is worth measuring, told to whoever measures.
 pub trait Observer: Send + Sync {
     fn log_synced(&self, _took: Duration) {}
@@ -27,9 +124,12 @@ pub trait Observer: Send + Sync {
     fn lease_expired(&self) {}
     fn lease_granted(&self, _ttl: i64) {}
     fn lease_renewed(&self) {}
+    fn index_compaction_step(&self, _took: Duration) {}
     fn compaction_step(&self, _took: Duration) {}
     fn compaction_finished(&self, _took: Duration) {}
     fn slow_apply(&self) {}
+    /// `request` as [`crate::request_name`] names it.
+    fn applied(&self, _request: &'static str, _success: bool, _took: Duration) {}
 }
 
 /// Measures nothing.

@@ -19,6 +19,13 @@ impl Alarms {
         Alarms { on: RwLock::new(alarms.into_iter().map(|a| (a.alarm, a.member_id)).collect()) }
     }
 
+    /// Forgets all, and takes those of another database.
+    pub(crate) fn reload(&self, view: &storage::View) -> Result<(), schema::DecodeError> {
+        let alarms = schema::alarm::all(view)?;
+        *self.on.write() = alarms.into_iter().map(|a| (a.alarm, a.member_id)).collect();
+        Ok(())
+    }
+
     pub fn no_space(&self) -> bool {
         self.has(AlarmType::Nospace)
     }

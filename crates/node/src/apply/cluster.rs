@@ -1,11 +1,11 @@
 //! Applying cluster versions, member attributes, downgrade jobs and configuration changes.
 
-use membership::{ChangeError, Cluster, Member, MemberId};
+use membership::{Change, ChangeError, Changed, Cluster, ClusterId, Downgrade, Member, MemberId};
 use prost::Message;
 use proto::{
     Version,
     membershippb::{ClusterMemberAttrSetRequest, ClusterVersionSetRequest, DowngradeInfoSetRequest},
-    raftpb::{self, ConfChangeType},
+    raftpb,
 };
 use storage::{
     Batch,
@@ -65,8 +65,10 @@ impl State {
         batch: &mut Batch<'_>,
         request: DowngradeInfoSetRequest,
     ) -> Result<Response, ApplyError> {
-        let target_version = if request.enabled { request.ver } else { String::new() };
-        schema::cluster::put_downgrade(batch, &schema::cluster::Downgrade { target_version, enabled: request.enabled });
+        let mut cluster = self.cluster.write();
+        let job = cluster.set_downgrade(request.enabled, request.ver);
+        let job = schema::cluster::Downgrade { target_version: job.target.clone(), enabled: job.enabled };
+        schema::cluster::put_downgrade(batch, &job);
         Ok(Response::None)
     }
 
@@ -78,7 +80,8 @@ impl State {
         let bad = |why: String| FatalError::BadEntry { index: entry.index(), why };
         let data = entry.data.clone().unwrap_or_default();
         let change = raftpb::ConfChange::decode(data).map_err(|e| bad(e.to_string()))?;
-        let result = self.change_members(batch, &change).map_err(bad)?;
+        let members_change = Change::decode(&change).map_err(|e| bad(e.to_string()))?;
+        let result = self.change_members(batch, members_change);
         if let Err(error) = &result {
             tracing::warn!(%error, index = entry.index(), "skipped a configuration change");
         }
@@ -92,44 +95,37 @@ impl State {
         Ok(Outcome { request_id, result, effect: Effect::ConfChange { change, refused } })
     }
 
-    /// The outer error is an entry that cannot be read, the inner one a change that is refused.
-    fn change_members(
-        &mut self,
-        batch: &mut Batch<'_>,
-        change: &raftpb::ConfChange,
-    ) -> Result<Result<(), ChangeError>, String> {
-        let id = MemberId(change.node_id());
+    fn change_members(&mut self, batch: &mut Batch<'_>, change: Change) -> Result<(), ChangeError> {
         let mut cluster = self.cluster.write();
-        if change.r#type() == ConfChangeType::ConfChangeRemoveNode {
-            return Ok(cluster.remove(id).map(|()| schema::member::remove(batch, id.0)));
+        let (cluster_id, local) = (cluster.id, cluster.local);
+        let changed = cluster.apply(change)?;
+        match &changed {
+            Changed::Removed(id) => schema::member::remove(batch, id.0),
+            Changed::Added(member) | Changed::Promoted(member) | Changed::Updated(member) => {
+                schema::member::put(batch, &record(member));
+            }
         }
-        let context = change.context.clone().unwrap_or_default();
-        let promote = is_promotion(&context);
-        let member = MemberRecord::from_json(&context).map_err(|e| format!("bad member: {e}"))?;
-        let member = member_of(member);
-        if member.id != id {
-            return Err(format!("the change is for {id} but holds member {}", member.id));
-        }
-        let changed = match change.r#type() {
-            ConfChangeType::ConfChangeUpdateNode => cluster.update_peer_urls(&member).cloned(),
-            _ if promote => cluster.promote(id).cloned(),
-            _ => cluster.add(member.clone()).map(|()| member),
-        };
-        Ok(changed.map(|member| {
-            tracing::info!(member = %member.id, peer_urls = ?member.peer_urls, learner = member.is_learner, "added member");
-            schema::member::put(batch, &record(&member));
-        }))
+        tracing::info!(%cluster_id, local_member_id = %local, ?changed, "changed the members of the cluster");
+        Ok(())
     }
+}
+
+/// The cluster as a database has it.
+pub(crate) fn load_cluster(
+    view: &storage::View,
+    id: ClusterId,
+    local: MemberId,
+) -> Result<Cluster, schema::DecodeError> {
+    let members = schema::member::all(view)?.into_iter().map(|r| (MemberId(r.id), member_of(r))).collect();
+    let removed = schema::member::removed(view)?.into_iter().map(MemberId).collect();
+    let job = schema::cluster::downgrade(view)?.unwrap_or_default();
+    let downgrade = Downgrade { enabled: job.enabled, target: job.target_version };
+    Ok(Cluster::new(id, local, members, removed, schema::cluster::version(view)?).with_downgrade(downgrade))
 }
 
 /// The configuration that the members make.
 pub(crate) fn conf_state(cluster: &Cluster) -> raftpb::ConfState {
-    raftpb::ConfState {
-        voters: cluster.voters().map(|id| id.0).collect(),
-        learners: cluster.learners().map(|id| id.0).collect(),
-        auto_leave: Some(false),
-        ..Default::default()
-    }
+    membership::conf_state_of(cluster.members())
 }
 
 /// The member as the schema writes it.
@@ -151,14 +147,4 @@ pub(crate) fn member_of(record: MemberRecord) -> Member {
         name: record.name,
         client_urls: record.client_urls,
     }
-}
-
-/// A promotion is an addition whose member has the key `isPromote`.
-fn is_promotion(context: &[u8]) -> bool {
-    #[derive(serde::Deserialize)]
-    struct Flag {
-        #[serde(rename = "isPromote", default)]
-        promote: bool,
-    }
-    serde_json::from_slice::<Flag>(context).is_ok_and(|f| f.promote)
 }

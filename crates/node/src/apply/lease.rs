@@ -25,7 +25,7 @@ impl State {
             return Err(ApplyError::NoSpace);
         }
         let fits = self.quota.fits(&self.backend, quota::LEASE_COST);
-        let ttl = self.lessor.lock().grant(batch, self.epoch.elapsed(), request.id, request.ttl)?;
+        let ttl = self.lessor.lock().grant(batch, self.time.elapsed(), request.id, request.ttl)?;
         self.observer.lease_granted(ttl);
         if !fits {
             return Err(ApplyError::NoSpace);
@@ -61,7 +61,7 @@ impl State {
         request: &LeaseCheckpointRequest,
     ) -> Result<LeaseCheckpointResponse, ApplyError> {
         let persist = self.cluster.read().version().is_some_and(|v| v >= PERSISTED_SINCE);
-        let now = self.epoch.elapsed();
+        let now = self.time.elapsed();
         let mut lessor = self.lessor.lock();
         for c in &request.checkpoints {
             lessor.checkpoint(batch, now, c.id, c.remaining_ttl, persist)?;

@@ -12,7 +12,9 @@ pub mod quota;
 
 use std::{sync::Arc, time::Instant};
 
-use membership::Cluster;
+use bytes::Bytes;
+use failpoint::failpoint;
+use membership::{Cluster, NotYet, Reason, may_log_data};
 use parking_lot::{Mutex, RwLock};
 use prost::Message;
 use proto::{
@@ -28,8 +30,11 @@ use tokio::sync::oneshot;
 pub use self::{alarm::Alarms, quota::Quota};
 use crate::{
     error::{ApplyError, FatalError},
-    world::Observer,
+    world::{Observer, Time},
 };
+
+/// From this cluster version on there is no member that is not ours.
+const OURS_ALONE: proto::Version = proto::Version::new(3, 8);
 
 /// What a request is answered with.
 #[derive(Debug)]
@@ -81,8 +86,8 @@ pub struct State {
     pub alarms: Arc<Alarms>,
     pub quota: Quota,
     pub binary_version: proto::Version,
-    /// Where the lessor's time begins.
-    pub epoch: Instant,
+    /// The lessor's.
+    pub time: Time,
     pub observer: Arc<dyn Observer>,
 }
 
@@ -92,8 +97,14 @@ impl State {
         let backend = self.backend.clone();
         let mut batch = backend.write();
         let outcome = match entry.r#type() {
-            raftpb::EntryType::EntryNormal => self.apply_normal(&mut batch, entry),
-            raftpb::EntryType::EntryConfChange => self.apply_conf_change(&mut batch, entry),
+            raftpb::EntryType::EntryNormal => {
+                failpoint!("beforeApplyOneEntryNormal");
+                self.apply_normal(&mut batch, entry)
+            }
+            raftpb::EntryType::EntryConfChange => {
+                failpoint!("beforeApplyOneConfChange");
+                self.apply_conf_change(&mut batch, entry)
+            }
             raftpb::EntryType::EntryConfChangeV2 => Err(FatalError::UnknownRequest {
                 index: entry.index(),
                 what: "a joint configuration change; etcd never writes one".into(),
@@ -109,19 +120,41 @@ impl State {
             _ => return Ok(Outcome { request_id: 0, result: Ok(Response::None), effect: Effect::LeaderStart }),
         };
         let bad = |why: String| FatalError::BadEntry { index: entry.index(), why };
+        let refused = self.check_version(&data, entry.index())?;
         let request = InternalRaftRequest::decode(data).map_err(|e| bad(e.to_string()))?;
         let request_id = match (request.id, &request.header) {
             (0, Some(header)) => header.id,
             (0, None) => return Err(bad("the request has neither id nor header".into())),
             (id, _) => id,
         };
+        if let Some(why) = refused {
+            tracing::error!(%why, index = entry.index(), "skipped an entry");
+            return Ok(Outcome { request_id, result: Err(ApplyError::NotYet(Box::new(why))), effect: Effect::None });
+        }
         let mut effect = Effect::None;
+        let (begin, name) = (Instant::now(), request_name(&request));
         let result = self.dispatch(batch, entry.index(), request, &mut effect)?;
+        // As in etcd: that a revision is gone is an answer, and no failure.
+        let success = matches!(result, Ok(_) | Err(ApplyError::Mvcc(mvcc::Error::Compacted { .. })));
+        self.observer.applied(name, success, begin.elapsed());
         if let Err(ApplyError::Mvcc(error @ mvcc::Error::Missing { .. })) = &result {
             // Only this member's file is damaged: others would answer otherwise.
             return Err(FatalError::Damaged { index: entry.index(), what: error.to_string() });
         }
         Ok(Outcome { request_id, result, effect })
+    }
+
+    /// An entry that is newer than the cluster version is skipped, alike on every member. One with parts that this
+    /// binary does not know is applied without them as long as etcd may be among the members, which does so too.
+    fn check_version(&self, data: &Bytes, index: u64) -> Result<Option<NotYet>, FatalError> {
+        let version = self.cluster.read().version();
+        match may_log_data(data, version) {
+            Err(why @ NotYet { reason: Reason::Newer { .. }, .. }) => Ok(Some(why)),
+            Err(why @ NotYet { reason: Reason::Unknown { .. }, .. }) if version >= Some(OURS_ALONE) => {
+                Err(FatalError::UnknownRequest { index, what: why.to_string() })
+            }
+            Ok(()) | Err(_) => Ok(None),
+        }
     }
 
     fn dispatch(
@@ -175,4 +208,24 @@ impl State {
     fn header(&self) -> Option<ResponseHeader> {
         Some(ResponseHeader { revision: self.store.revision(), ..Default::default() })
     }
+}
+
+/// What a request asks for, in the words of etcd's metrics.
+pub fn request_name(r: &InternalRaftRequest) -> &'static str {
+    let names = [
+        (r.put.is_some(), "Put"),
+        (r.txn.is_some(), "Txn"),
+        (r.delete_range.is_some(), "DeleteRange"),
+        (r.compaction.is_some(), "Compaction"),
+        (r.lease_grant.is_some(), "LeaseGrant"),
+        (r.lease_revoke.is_some(), "LeaseRevoke"),
+        (r.lease_checkpoint.is_some(), "LeaseCheckpoint"),
+        (r.alarm.is_some(), "Alarm"),
+        (r.range.is_some(), "Range"),
+        (r.cluster_version_set.is_some(), "ClusterVersionSet"),
+        (r.cluster_member_attr_set.is_some(), "ClusterMemberAttrSet"),
+        (r.downgrade_info_set.is_some(), "DowngradeInfoSet"),
+        (r.downgrade_version_test.is_some(), "DowngradeVersionTest"),
+    ];
+    names.into_iter().find(|(is, _)| *is).map_or("unknown", |(_, name)| name)
 }

@@ -1,0 +1,416 @@
+//! Consensus as data in, work out: the `raft` crate behind a small face. No I/O, no clock, no threads.
+//!
+//! The order in which work is carried out is the contract of this file:
+//! 1. `committed` entries are handed to whoever applies, in order, and `reads` are answered when their index is applied;
+//! 2. `messages` are sent at once: a leader's do not wait for its own disk;
+//! 3. a `snapshot` is recorded in the log, then `entries` and `hard_state` are written, and synced if `must_sync`;
+//! 4. `messages_after_sync` are sent: a follower's say what is on its disk, a candidate's whom it voted for;
+//! 5. [`Core::handle_persisted`] is told, and returns what has become committed, and more messages.
+//!
+//! A received database is taken over by whoever applies, after step 3 and before the entries that follow it.
+
+mod inbound;
+#[cfg(test)]
+mod scenarios;
+
+use bytes::Bytes;
+use proto::raftpb;
+use raft::{
+    Config, INVALID_ID, RawNode, ReadOnlyOption, SnapshotStatus, StateRole,
+    eraftpb::{ConfChange, ConfState, Message, MessageType},
+};
+use slog::Logger;
+
+pub(crate) use self::inbound::Refused;
+use crate::{convert, log_store::LogStore, random::Random};
+
+/// As etcd's: bytes of entries in one message, and messages on their way to one member.
+const MESSAGE_BYTES_MAX: u64 = 1024 * 1024;
+const INFLIGHT_MESSAGES_MAX: usize = 512;
+/// Reads that wait at a leader; more are dropped, and asked again.
+const READS_MAX: usize = 4096;
+
+#[derive(Debug, Clone)]
+pub(crate) struct CoreOptions {
+    pub id: u64,
+    pub election_ticks: usize,
+    pub pre_vote: bool,
+    /// Entries up to here are in the file and do not come out again.
+    pub applied: u64,
+    /// Election timeouts are drawn from it.
+    pub seed: u64,
+}
+
+/// What to do next. See the order at the top of this file.
+pub(crate) struct Work {
+    /// Committed before this work was made.
+    pub committed: Vec<raftpb::Entry>,
+    /// Answers to [`Core::handle_read_index`]: the context and the index that must be applied.
+    pub reads: Vec<(u64, u64)>,
+    pub messages: Vec<raftpb::Message>,
+    /// The log goes on after this one, whose database has been received.
+    pub snapshot: Option<raftpb::SnapshotMetadata>,
+    pub entries: Vec<raftpb::Entry>,
+    pub hard_state: Option<raftpb::HardState>,
+    pub must_sync: bool,
+    pub messages_after_sync: Vec<raftpb::Message>,
+    ready: raft::Ready,
+}
+
+/// What follows from work that is on disk.
+#[derive(Default)]
+pub(crate) struct Persisted {
+    pub committed: Vec<raftpb::Entry>,
+    /// Only its commit index moved, so it need not be synced.
+    pub hard_state: Option<raftpb::HardState>,
+    pub messages: Vec<raftpb::Message>,
+}
+
+/// Where the core stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct CoreStatus {
+    pub term: u64,
+    /// 0 if there is none.
+    pub leader: u64,
+    pub is_leader: bool,
+    pub commit: u64,
+    pub last: u64,
+    /// This member is the leader, there is no other member, and it has committed in its term. (A learner may have applied and
+    /// answered what the only voter has not applied yet.)
+    pub is_sole_leader: bool,
+}
+
+pub(crate) struct Core {
+    raw: RawNode<LogStore>,
+    random: Random,
+    /// Term and role for which the election timeout was drawn.
+    drawn_for: (u64, StateRole),
+    /// Prefix of the next read context of another member.
+    next_context: u64,
+    /// Reads that wait at this leader: for its first commit, or for the round of heartbeats that is under way.
+    waiting_reads: Vec<Message>,
+    /// The last heartbeats of a leader that was removed.
+    farewell: Vec<Message>,
+}
+
+impl Core {
+    pub fn new(options: &CoreOptions, mut store: LogStore, logger: &Logger) -> raft::Result<Core> {
+        store.set_applied(options.applied);
+        let config = Config {
+            id: options.id,
+            election_tick: options.election_ticks,
+            heartbeat_tick: 1,
+            applied: options.applied,
+            max_size_per_msg: MESSAGE_BYTES_MAX,
+            max_inflight_msgs: INFLIGHT_MESSAGES_MAX,
+            check_quorum: true,
+            pre_vote: options.pre_vote,
+            read_only_option: ReadOnlyOption::Safe,
+            max_committed_size_per_ready: MESSAGE_BYTES_MAX,
+            batch_append: true,
+            ..Config::default()
+        };
+        let mut core = Core {
+            raw: RawNode::new(&config, store, logger)?,
+            random: Random::new(options.seed),
+            drawn_for: (u64::MAX, StateRole::Follower),
+            next_context: 0,
+            waiting_reads: Vec::new(),
+            farewell: Vec::new(),
+        };
+        core.draw_timeout();
+        core.lead_if_alone();
+        Ok(core)
+    }
+
+    /// A member that alone decides need not wait for an election timeout, once it has applied who decides.
+    pub fn lead_if_alone(&mut self) {
+        let raft = &self.raw.raft;
+        let leads = raft.state == StateRole::Leader;
+        let log = &raft.raft_log;
+        if !leads && raft.promotable() && raft.prs().is_singleton() && log.applied() == log.committed {
+            // Refused only for reasons that an election timeout later may be gone.
+            let _ = self.raw.campaign();
+            self.draw_timeout();
+        }
+    }
+
+    pub fn handle_tick(&mut self) {
+        self.raw.tick();
+        self.draw_timeout();
+        self.say_farewell();
+    }
+
+    /// Proposes entries, all or none. Without a leader they are refused; a follower sends them to the leader.
+    pub fn handle_proposals(&mut self, data: Vec<Bytes>) -> raft::Result<()> {
+        self.propose(data.into_iter().map(convert::proposal).collect())
+    }
+
+    pub fn handle_conf_change_proposal(&mut self, change: Bytes) -> raft::Result<()> {
+        self.propose(vec![convert::conf_change_proposal(change)])
+    }
+
+    fn propose(&mut self, entries: Vec<raft::eraftpb::Entry>) -> raft::Result<()> {
+        let mut message = Message::default();
+        message.set_msg_type(MessageType::MsgPropose);
+        message.from = self.raw.raft.id;
+        message.set_entries(entries.into());
+        self.raw.raft.step(message)
+    }
+
+    /// Asks for an index at which a read is linearizable. `context` must never be used twice, by no member: the core
+    /// would take a late confirmation of the first for one of the second.
+    pub fn handle_read_index(&mut self, context: u64) {
+        let mut message = Message::default();
+        message.set_msg_type(MessageType::MsgReadIndex);
+        let entry = raft::eraftpb::Entry { data: context.to_be_bytes().to_vec().into(), ..Default::default() };
+        message.set_entries(vec![entry].into());
+        self.read_index(message);
+    }
+
+    /// A leader gathers the reads of all members: one round of heartbeats confirms them all.
+    fn read_index(&mut self, message: Message) {
+        if self.raw.raft.state != StateRole::Leader {
+            // Refused only where it is of no use: there is no leader, or the read is asked again.
+            let _ = self.raw.raft.step(message);
+        } else if self.waiting_reads.len() < READS_MAX {
+            self.waiting_reads.push(message);
+        }
+    }
+
+    /// Begins a round for the reads that wait, unless one is under way or this leader has not committed in its term,
+    /// before which it cannot tell. A confirmation of the last of them is one of all.
+    fn begin_reads(&mut self) {
+        let raft = &mut self.raw.raft;
+        if self.waiting_reads.is_empty() {
+            return;
+        }
+        if raft.state != StateRole::Leader {
+            self.waiting_reads.clear();
+        } else if raft.commit_to_current_term() && raft.pending_read_count() == 0 {
+            for message in std::mem::take(&mut self.waiting_reads) {
+                let _ = raft.step(message);
+            }
+        }
+    }
+
+    pub fn handle_applied(&mut self, index: u64) {
+        if index > self.raw.raft.raft_log.applied() {
+            self.raw.advance_apply_to(index);
+            self.raw.mut_store().set_applied(index);
+        }
+    }
+
+    pub fn handle_conf_change(&mut self, change: &ConfChange) -> raft::Result<raftpb::ConfState> {
+        let state: ConfState = self.raw.apply_conf_change(change)?;
+        let out = convert::conf_state_from_core(&state);
+        self.raw.mut_store().set_conf_state(state);
+        self.step_down_if_removed();
+        Ok(out)
+    }
+
+    /// A leader that is no longer a voter would count itself among those who acknowledge, which the crate does not survive.
+    /// The others elect a new one; if only one is left, it must know that it is, so it is told for as long as this member
+    /// is there.
+    fn step_down_if_removed(&mut self) {
+        let raft = &mut self.raw.raft;
+        if raft.state != StateRole::Leader || raft.promotable() {
+            return;
+        }
+        let (id, term, committed) = (raft.id, raft.term, raft.raft_log.committed);
+        let beat = |(to, progress): (&u64, &raft::Progress)| {
+            let mut message = Message { to: *to, from: id, term, ..Default::default() };
+            message.commit = progress.matched.min(committed);
+            message.set_msg_type(MessageType::MsgHeartbeat);
+            message
+        };
+        self.farewell = raft.prs().iter().filter(|(to, _)| **to != id).map(beat).collect();
+        raft.become_follower(term, INVALID_ID);
+        self.draw_timeout();
+        self.say_farewell();
+    }
+
+    fn say_farewell(&mut self) {
+        let raft = &mut self.raw.raft;
+        self.farewell.retain(|message| message.term == raft.term);
+        raft.msgs.extend(self.farewell.iter().cloned());
+    }
+
+    pub fn handle_unreachable(&mut self, id: u64) {
+        self.raw.report_unreachable(id);
+    }
+
+    pub fn handle_snapshot_sent(&mut self, id: u64, sent: bool) {
+        self.raw.report_snapshot(id, if sent { SnapshotStatus::Finish } else { SnapshotStatus::Failure });
+    }
+
+    pub fn handle_transfer(&mut self, to: u64) {
+        self.raw.transfer_leader(to);
+    }
+
+    pub fn take_work(&mut self) -> Option<Work> {
+        self.begin_reads();
+        if !self.raw.has_ready() {
+            return None;
+        }
+        let mut ready = self.raw.ready();
+        let reads = ready
+            .take_read_states()
+            .into_iter()
+            .filter_map(|r| Some((u64::from_be_bytes(r.request_ctx.try_into().ok()?), r.index)))
+            .collect();
+        let snapshot = ready.snapshot();
+        Some(Work {
+            entries: ready.entries().iter().map(convert::entry_from_core).collect(),
+            hard_state: ready.hs().map(convert::hard_state_from_core),
+            must_sync: ready.must_sync(),
+            snapshot: (!snapshot.is_empty()).then(|| convert::snapshot_from_core(snapshot).metadata).flatten(),
+            committed: ready.take_committed_entries().iter().map(convert::entry_from_core).collect(),
+            reads,
+            messages: inbound::outgoing(ready.take_messages()),
+            messages_after_sync: inbound::outgoing(ready.take_persisted_messages()),
+            ready,
+        })
+    }
+
+    /// The work is on disk.
+    pub fn handle_persisted(&mut self, mut work: Work) -> Persisted {
+        if let Some(state) = work.ready.hs().cloned() {
+            self.raw.mut_store().set_hard_state(state);
+        }
+        let snapshot = work.snapshot.as_ref().map(|_| work.ready.snapshot().get_metadata().clone());
+        if let Some(metadata) = &snapshot {
+            self.raw.mut_store().apply_snapshot(metadata);
+        }
+        let entries = work.ready.take_entries();
+        self.raw.mut_store().append(entries);
+        let mut light = self.raw.advance_append(work.ready);
+        if let Some(metadata) = &snapshot {
+            // Its configuration counts from now on, and the entries before it are gone. Should this member stand for election
+            // before the database is in place, the core must not look for them.
+            self.raw.advance_apply_to(metadata.index);
+        }
+        let hard_state = light.commit_index().map(|_| {
+            let state = self.raw.raft.hard_state();
+            self.raw.mut_store().set_hard_state(state.clone());
+            convert::hard_state_from_core(&state)
+        });
+        Persisted {
+            committed: light.take_committed_entries().iter().map(convert::entry_from_core).collect(),
+            hard_state,
+            messages: inbound::outgoing(light.take_messages()),
+        }
+    }
+
+    /// Forgets log entries up to `index`, keeping `keep` of them for members that lag.
+    pub fn compact(&mut self, index: u64, keep: u64) {
+        self.raw.mut_store().compact(index.saturating_sub(keep));
+    }
+
+    pub fn log_len(&self) -> usize {
+        self.raw.store().len()
+    }
+
+    pub fn has_other_members(&self) -> bool {
+        self.raw.raft.prs().iter().any(|(id, _)| *id != self.raw.raft.id)
+    }
+
+    /// How far each member's log is known to match the leader's. Empty on others.
+    pub fn progress(&self) -> Vec<(u64, u64)> {
+        let raft = &self.raw.raft;
+        if raft.state != StateRole::Leader {
+            return Vec::new();
+        }
+        raft.prs().iter().map(|(id, progress)| (*id, progress.matched)).collect()
+    }
+
+    pub fn status(&self) -> CoreStatus {
+        let raft = &self.raw.raft;
+        let is_leader = raft.state == StateRole::Leader;
+        CoreStatus {
+            term: raft.term,
+            leader: if raft.leader_id == INVALID_ID { 0 } else { raft.leader_id },
+            is_leader,
+            commit: raft.raft_log.committed,
+            last: raft.raft_log.last_index(),
+            is_sole_leader: is_leader && !self.has_other_members() && raft.commit_to_current_term(),
+        }
+    }
+
+    /// The crate draws election timeouts from a random source of its own; ours replaces them, so that a run can be
+    /// repeated from its seed.
+    fn draw_timeout(&mut self) {
+        let now = (self.raw.raft.term, self.raw.raft.state);
+        if now != self.drawn_for {
+            self.drawn_for = now;
+            let ticks = self.raw.raft.election_timeout();
+            let timeout = ticks + self.random.below(ticks as u64) as usize;
+            self.raw.raft.set_randomized_election_timeout(timeout);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use raft::eraftpb::HardState;
+
+    use super::*;
+
+    fn core() -> Core {
+        let conf = ConfState { voters: vec![1], ..Default::default() };
+        let store = LogStore::new((0, 0), HardState::default(), conf, Vec::new());
+        let options = CoreOptions { id: 1, election_ticks: 10, pre_vote: true, applied: 0, seed: 1 };
+        Core::new(&options, store, &Logger::root(slog::Discard, slog::o!())).unwrap()
+    }
+
+    fn run(core: &mut Core) -> Vec<raftpb::Entry> {
+        let mut out = Vec::new();
+        while let Some(mut work) = core.take_work() {
+            out.append(&mut work.committed);
+            out.extend(core.handle_persisted(work).committed);
+        }
+        out
+    }
+
+    #[test]
+    fn a_sole_voter_leads_at_once() {
+        let mut core = core();
+        let committed = run(&mut core);
+        assert_eq!(committed.len(), 1);
+        assert!(committed[0].data.is_none(), "a new leader's first entry is empty");
+        assert!(core.status().is_sole_leader);
+    }
+
+    #[test]
+    fn proposals_commit_only_when_persisted() {
+        let mut core = core();
+        run(&mut core);
+        core.handle_proposals(vec![Bytes::from_static(b"a"), Bytes::from_static(b"b")]).unwrap();
+        let work = core.take_work().unwrap();
+        assert_eq!((work.entries.len(), work.committed.len(), work.must_sync), (2, 0, true));
+        let done = core.handle_persisted(work);
+        assert_eq!(done.committed.iter().map(|e| e.index()).collect::<Vec<_>>(), [2, 3]);
+        assert_eq!(done.hard_state.unwrap().commit(), 3);
+    }
+
+    /// A learner may have applied and answered what the only voter has committed and not applied.
+    #[test]
+    fn with_a_learner_nobody_is_alone() {
+        let mut core = core();
+        run(&mut core);
+        let mut change = ConfChange::default();
+        change.set_change_type(raft::eraftpb::ConfChangeType::AddLearnerNode);
+        change.node_id = 2;
+        core.handle_conf_change(&change).unwrap();
+        assert!(core.status().is_leader);
+        assert!(!core.status().is_sole_leader);
+    }
+
+    #[test]
+    fn reads_are_answered_with_the_commit_index() {
+        let mut core = core();
+        run(&mut core);
+        core.handle_read_index(77);
+        assert_eq!(core.take_work().unwrap().reads, [(77, 1)]);
+    }
+}

@@ -1,0 +1,226 @@
+//! Several cores and the messages between them, in orders that have gone wrong elsewhere.
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use proto::raftpb::{self, MessageType};
+use raft::eraftpb::{ConfChange, ConfChangeType, ConfState, HardState};
+use slog::Logger;
+
+use super::{Core, CoreOptions};
+use crate::log_store::LogStore;
+
+struct Cluster {
+    cores: BTreeMap<u64, Core>,
+    /// On their way.
+    messages: Vec<raftpb::Message>,
+}
+
+impl Cluster {
+    fn new(ids: &[u64]) -> Cluster {
+        let core = |id: u64| {
+            let conf = ConfState { voters: ids.to_vec(), ..Default::default() };
+            let store = LogStore::new((0, 0), HardState::default(), conf, Vec::new());
+            let options = CoreOptions { id, election_ticks: 10, pre_vote: true, applied: 0, seed: id };
+            Core::new(&options, store, &Logger::root(slog::Discard, slog::o!())).unwrap()
+        };
+        Cluster { cores: ids.iter().map(|id| (*id, core(*id))).collect(), messages: Vec::new() }
+    }
+
+    fn core(&mut self, id: u64) -> &mut Core {
+        self.cores.get_mut(&id).unwrap()
+    }
+
+    /// Lets a core do its work; what it sends goes on its way.
+    fn work(&mut self, id: u64) {
+        while let Some(mut work) = self.core(id).take_work() {
+            let mut sent = std::mem::take(&mut work.messages);
+            sent.append(&mut work.messages_after_sync);
+            let mut last = work.committed.last().map(|e| e.index());
+            let done = self.core(id).handle_persisted(work);
+            sent.extend(done.messages);
+            last = done.committed.last().map(|e| e.index()).or(last);
+            if let Some(index) = last {
+                self.core(id).handle_applied(index);
+            }
+            self.messages.extend(sent);
+        }
+    }
+
+    fn give(&mut self, message: &raftpb::Message) {
+        self.core(message.to()).handle_message(message).unwrap();
+        self.work(message.to());
+    }
+
+    /// Delivers what is on its way between these, and what follows from it, until nothing is. The rest is lost.
+    fn settle(&mut self, among: &[u64]) {
+        while !self.messages.is_empty() {
+            for message in std::mem::take(&mut self.messages) {
+                if among.contains(&message.to()) && among.contains(&message.from()) {
+                    self.give(&message);
+                }
+            }
+        }
+    }
+
+    /// Time passes for these until one of them leads.
+    fn elect(&mut self, among: &[u64]) -> u64 {
+        for _ in 0..200 {
+            for id in among {
+                self.core(*id).handle_tick();
+                self.work(*id);
+            }
+            self.settle(among);
+            if let Some(id) = among.iter().find(|id| self.cores[id].status().is_leader) {
+                return *id;
+            }
+        }
+        panic!("nobody leads");
+    }
+
+    fn propose(&mut self, id: u64, data: &'static [u8], among: &[u64]) {
+        self.core(id).handle_proposals(vec![Bytes::from_static(data)]).unwrap();
+        self.work(id);
+        self.settle(among);
+    }
+
+    /// Takes what is on its way to a member, of a kind.
+    fn take(&mut self, kind: MessageType, to: u64) -> Vec<raftpb::Message> {
+        let (taken, rest) =
+            std::mem::take(&mut self.messages).into_iter().partition(|m| m.r#type() == kind && m.to() == to);
+        self.messages = rest;
+        taken
+    }
+}
+
+fn read_index(from: u64, to: u64) -> raftpb::Message {
+    let entry = raftpb::Entry { data: Some(Bytes::from_static(b"context")), ..Default::default() };
+    raftpb::Message {
+        r#type: Some(MessageType::MsgReadIndex as i32),
+        from: Some(from),
+        to: Some(to),
+        entries: vec![entry],
+        ..Default::default()
+    }
+}
+
+/// etcd's #20418: real etcd members ask again with the context they have used. An acknowledgement that was on its way for the
+/// first question must not confirm the second one, since a new leader may have come between them.
+#[test]
+fn a_repeated_read_context_confirms_no_stale_read() {
+    let mut c = Cluster::new(&[1, 2, 3]);
+    let old = c.elect(&[1, 2, 3]);
+    let [asker, late] = [1, 2, 3].into_iter().filter(|id| *id != old).collect::<Vec<_>>()[..] else { unreachable!() };
+    c.propose(old, b"a", &[1, 2, 3]);
+
+    // The question is confirmed by the asker; the other's acknowledgement stays in the network.
+    c.give(&read_index(asker, old));
+    for member in [asker, late] {
+        let beats = c.take(MessageType::MsgHeartbeat, member);
+        assert_eq!(beats.len(), 1);
+        c.give(&beats[0]);
+    }
+    let (first, delayed): (Vec<_>, Vec<_>) =
+        c.take(MessageType::MsgHeartbeatResp, old).into_iter().partition(|m| m.from() == asker);
+    first.iter().for_each(|m| c.give(m));
+    let answers = c.take(MessageType::MsgReadIndexResp, asker);
+    assert_eq!(answers.len(), 1, "confirmed while it was true");
+    assert_eq!(answers[0].entries[0].data.as_deref(), Some(&b"context"[..]), "under the asker's own context");
+    c.messages.clear();
+
+    // The others elect a new leader and commit.
+    let new = c.elect(&[asker, late]);
+    assert_ne!(new, old);
+    c.propose(new, b"b", &[asker, late]);
+    assert!(c.cores[&new].status().commit > answers[0].index());
+
+    // The old leader, who knows of nothing, is asked again; the acknowledgement of the first question arrives.
+    c.give(&read_index(asker, old));
+    assert!(c.cores[&old].status().is_leader);
+    delayed.iter().for_each(|m| c.give(m));
+    assert_eq!(delayed.len(), 1);
+    assert!(c.take(MessageType::MsgReadIndexResp, asker).is_empty(), "a stale read was confirmed");
+}
+
+/// The crate counts on a leader being among the members, and panics otherwise.
+#[test]
+fn a_leader_that_is_removed_leads_no_more() {
+    let mut c = Cluster::new(&[1, 2]);
+    let leader = c.elect(&[1, 2]);
+    let other = 3 - leader;
+    c.core(leader).handle_proposals(vec![Bytes::from_static(b"a")]).unwrap();
+    c.work(leader);
+    for message in c.take(MessageType::MsgApp, other) {
+        c.give(&message);
+    }
+    let late = c.take(MessageType::MsgAppResp, leader);
+    assert!(!late.is_empty());
+    let mut change = ConfChange::default();
+    change.set_change_type(ConfChangeType::RemoveNode);
+    change.node_id = leader;
+    c.core(leader).handle_conf_change(&change).unwrap();
+    for message in &late {
+        // Whether it is refused is of no matter.
+        let _ = c.core(leader).handle_message(message);
+    }
+    c.work(leader);
+    assert!(!c.cores[&leader].status().is_leader);
+    // Who is left must learn that the removal is committed, or it waits for the removed one's vote for ever.
+    c.messages.clear();
+    c.core(leader).handle_tick();
+    c.work(leader);
+    let beats = c.take(MessageType::MsgHeartbeat, other);
+    assert_eq!(beats.iter().map(|m| m.commit()).collect::<Vec<_>>(), [1]);
+}
+
+/// The database that came with a snapshot is put in place by another thread. Until then the entries before it are neither
+/// applied nor in the log.
+#[test]
+fn a_member_may_stand_for_election_before_a_received_database_is_in_place() {
+    let mut c = Cluster::new(&[1, 2]);
+    let metadata = raftpb::SnapshotMetadata {
+        conf_state: Some(raftpb::ConfState { voters: vec![1, 2], ..Default::default() }),
+        index: Some(50),
+        term: Some(3),
+    };
+    let snapshot = raftpb::Message {
+        r#type: Some(MessageType::MsgSnap as i32),
+        from: Some(2),
+        to: Some(1),
+        term: Some(3),
+        snapshot: Some(raftpb::Snapshot { data: None, metadata: Some(metadata) }),
+        ..Default::default()
+    };
+    c.core(1).handle_message(&snapshot).unwrap();
+    // As `work`, but nothing is applied.
+    while let Some(work) = c.core(1).take_work() {
+        c.core(1).handle_persisted(work);
+    }
+    assert_eq!(c.cores[&1].status().commit, 50);
+    let now = raftpb::Message {
+        r#type: Some(MessageType::MsgTimeoutNow as i32),
+        from: Some(2),
+        to: Some(1),
+        term: Some(3),
+        ..Default::default()
+    };
+    c.core(1).handle_message(&now).unwrap();
+    c.work(1);
+    let votes = c.take(MessageType::MsgVote, 2);
+    assert_eq!(votes.iter().map(|m| (m.index(), m.log_term())).collect::<Vec<_>>(), [(50, 3)]);
+}
+
+/// A leader refuses messages of removed members, and whoever sent one takes it for its own removal.
+#[test]
+fn nothing_is_handed_on_under_the_name_of_another() {
+    let mut c = Cluster::new(&[1, 2, 3]);
+    let leader = c.elect(&[1, 2, 3]);
+    let [follower, removed] = [1, 2, 3].into_iter().filter(|id| *id != leader).collect::<Vec<_>>()[..] else {
+        unreachable!()
+    };
+    let proposal = raftpb::Message { r#type: Some(MessageType::MsgProp as i32), ..read_index(removed, follower) };
+    c.give(&proposal);
+    c.give(&read_index(removed, follower));
+    let sent: Vec<_> = c.messages.iter().map(|m| (m.r#type(), m.from(), m.to())).collect();
+    assert_eq!(sent, [(MessageType::MsgProp, follower, leader)]);
+}

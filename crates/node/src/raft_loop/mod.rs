@@ -1,0 +1,458 @@
+//! The raft thread: takes inputs, asks the core, writes the log, sends messages, hands committed entries on.
+//!
+//! One pass takes everything that has arrived, so that one fsync covers all proposals that wait for it.
+
+mod propose;
+mod work;
+
+use std::{
+    sync::{
+        Arc,
+        mpsc::{Receiver, RecvTimeoutError, Sender},
+    },
+    time::{Duration, Instant},
+};
+
+use bytes::Bytes;
+use lease::Lessor;
+use membership::Cluster;
+use parking_lot::{Mutex, RwLock};
+use proto::{raftpb, walpb};
+use tokio::sync::oneshot;
+
+use crate::{
+    apply_loop::ToApply,
+    core::{Core, Refused},
+    error::FatalError,
+    loggable::VersionsAhead,
+    reads::Reads,
+    request_id::RequestIds,
+    shared::Shared,
+    world::{Log, Network, Time},
+};
+
+/// Inputs taken in one pass: enough to keep the disk busy, few enough to keep answers coming.
+const INPUTS_PER_PASS_MAX: usize = 1024;
+/// The in-memory log is compacted when it holds this many entries more than it must, or as many as it must keep.
+const COMPACT_SLACK_MAX: u64 = 128;
+/// As in etcd: more databases are not sent at once.
+const SNAPSHOTS_IN_FLIGHT_MAX: usize = 16;
+
+/// So that the answer to its own removal still goes out, as in etcd.
+const REMOVED_DELAY: Duration = Duration::from_secs(1);
+
+/// What may happen to the raft thread.
+pub(crate) enum Input {
+    Propose {
+        id: u64,
+        data: Bytes,
+    },
+    ProposeConfChange {
+        id: u64,
+        change: Bytes,
+    },
+    /// Of this member alone, and only while it leads in this term.
+    ProposeAsLeader {
+        term: u64,
+        data: Bytes,
+    },
+    /// Reads wait in the queue.
+    Reads,
+    /// From another member.
+    Message(Box<raftpb::Message>),
+    /// A message to this member could not be delivered.
+    Unreachable(u64),
+    /// A database has arrived there, or has not.
+    SnapshotSent {
+        to: u64,
+        sent: bool,
+    },
+    TransferLeader {
+        to: u64,
+    },
+    /// So much of the first election timeout need not be waited for.
+    SkipTicks(usize),
+    /// How far the members' logs match.
+    Progress {
+        reply: oneshot::Sender<Vec<(u64, u64)>>,
+    },
+    /// A configuration change has been applied; the core must follow.
+    ConfChange {
+        change: raft::eraftpb::ConfChange,
+        done: Sender<raftpb::ConfState>,
+    },
+    /// This member has applied its own removal.
+    Removed,
+    /// Entries have been applied that others of the core's doings wait for.
+    Applied,
+    /// The file covers the log up to here.
+    Snapshot {
+        record: walpb::Snapshot,
+    },
+    /// Writes down the commit index and ends the thread.
+    Stop,
+}
+
+/// What a raft thread is made of.
+pub(crate) struct RaftParts<L: Log> {
+    pub core: Core,
+    pub log: L,
+    pub inputs: Receiver<Input>,
+    pub to_apply: Sender<ToApply>,
+    pub shared: Arc<Shared>,
+    pub lessor: Arc<Mutex<Lessor>>,
+    pub network: Arc<dyn Network>,
+    pub cluster: Arc<RwLock<Cluster>>,
+    pub ids: Arc<RequestIds>,
+    pub time: Time,
+    pub tick: Duration,
+    pub catch_up_entries: u64,
+    /// After this long nobody waits for a proposal any more.
+    pub request_timeout: Duration,
+}
+
+pub(crate) struct RaftLoop<L: Log> {
+    parts: RaftParts<L>,
+    /// Proposals that wait for a leader, and since when.
+    held: Vec<(Instant, Proposal)>,
+    reads: Reads,
+    /// A commit index that is not yet in the log; it goes with the next write.
+    unsaved_state: Option<raftpb::HardState>,
+    snapshots_in_flight: usize,
+    /// Of the newest snapshot record in the log that this run has written.
+    snapshot_index: u64,
+    versions_ahead: VersionsAhead,
+    /// When this member learnt that it is removed.
+    removed: Option<Instant>,
+    now: Instant,
+    next_tick: Instant,
+}
+
+struct Proposal {
+    id: u64,
+    data: Bytes,
+    is_conf_change: bool,
+}
+
+impl<L: Log> RaftLoop<L> {
+    pub fn new(parts: RaftParts<L>) -> RaftLoop<L> {
+        let now = parts.time.now();
+        RaftLoop {
+            parts,
+            held: Vec::new(),
+            reads: Reads::default(),
+            unsaved_state: None,
+            snapshots_in_flight: 0,
+            snapshot_index: 0,
+            versions_ahead: VersionsAhead::default(),
+            removed: None,
+            now,
+            next_tick: now,
+        }
+    }
+
+    /// Runs until stopped or until the log cannot be written.
+    pub fn run(mut self) {
+        if let Err(error) = self.serve() {
+            self.parts.shared.fail(error);
+        }
+        self.parts.shared.close();
+    }
+
+    fn serve(&mut self) -> Result<(), FatalError> {
+        self.begin(self.parts.time.now())?;
+        loop {
+            let wait = self.next_look().saturating_duration_since(self.parts.time.now());
+            let first = match self.parts.inputs.recv_timeout(wait) {
+                Ok(input) => Some(input),
+                Err(RecvTimeoutError::Timeout) => None,
+                Err(RecvTimeoutError::Disconnected) => Some(Input::Stop),
+            };
+            if self.pass(first, self.parts.time.now())? {
+                return Ok(());
+            }
+        }
+    }
+
+    /// When to look although nothing comes in.
+    pub fn next_look(&self) -> Instant {
+        self.reads.deadline().map_or(self.next_tick, |deadline| deadline.min(self.next_tick))
+    }
+
+    /// The work that is there at the start.
+    pub fn begin(&mut self, now: Instant) -> Result<(), FatalError> {
+        self.now = now;
+        self.next_tick = now + self.parts.tick;
+        self.work()
+    }
+
+    /// One pass: `first` and all inputs that have arrived, the ticks that are due, and the work that follows. True when
+    /// asked to stop, and done with that. Time is what it is told, so that a simulator can tell it.
+    pub fn pass(&mut self, first: Option<Input>, now: Instant) -> Result<bool, FatalError> {
+        self.now = now;
+        self.parts.shared.ticked.at(now);
+        let stop = self.take_inputs(first)?;
+        while self.now >= self.next_tick {
+            self.parts.core.handle_tick();
+            self.next_tick += self.parts.tick;
+            // After a long pause (a stopped process) ticks are not made up for.
+            self.next_tick = self.next_tick.max(self.now - self.parts.tick);
+        }
+        self.work()?;
+        if stop {
+            self.finish()?;
+        }
+        if self.removed.is_some_and(|since| now.saturating_duration_since(since) >= REMOVED_DELAY) {
+            return Err(FatalError::Removed);
+        }
+        Ok(stop)
+    }
+
+    /// Takes all inputs there are. True if asked to stop.
+    fn take_inputs(&mut self, first: Option<Input>) -> Result<bool, FatalError> {
+        let mut proposals = self.take_held();
+        let mut as_leader = Vec::new();
+        let mut stop = false;
+        let mut next = first.or_else(|| self.parts.inputs.try_recv().ok());
+        let mut taken = 0;
+        while let Some(input) = next {
+            match input {
+                Input::Propose { id, data } => {
+                    proposals.push((None, Proposal { id, data, is_conf_change: false }));
+                }
+                Input::ProposeConfChange { id, change } => {
+                    proposals.push((None, Proposal { id, data: change, is_conf_change: true }));
+                }
+                // After all messages that are there, which may tell of another leader.
+                Input::ProposeAsLeader { term, data } => as_leader.push((term, data)),
+                Input::Stop => stop = true,
+                other => self.handle(other)?,
+            }
+            taken += 1;
+            next = if taken < INPUTS_PER_PASS_MAX { self.parts.inputs.try_recv().ok() } else { None };
+        }
+        let applied = self.parts.shared.applied.index();
+        self.parts.core.handle_applied(applied);
+        self.versions_ahead.applied(applied);
+        if self.parts.shared.leader() == 0 {
+            self.parts.core.lead_if_alone();
+        }
+        let status = self.parts.core.status();
+        as_leader.retain(|(term, _)| status.is_leader && status.term == *term);
+        proposals
+            .extend(as_leader.into_iter().map(|(_, data)| (None, Proposal { id: 0, data, is_conf_change: false })));
+        self.propose(proposals);
+        self.ask_reads();
+        Ok(stop)
+    }
+
+    fn handle(&mut self, input: Input) -> Result<(), FatalError> {
+        let core = &mut self.parts.core;
+        match input {
+            Input::Message(message) => {
+                self.parts.shared.inbox.leave();
+                return self.receive(&message);
+            }
+            Input::Unreachable(id) => core.handle_unreachable(id),
+            Input::SnapshotSent { to, sent } => {
+                core.handle_snapshot_sent(to, sent);
+                self.snapshots_in_flight = self.snapshots_in_flight.saturating_sub(1);
+            }
+            Input::TransferLeader { to } => {
+                core.handle_transfer(to);
+                self.note_offer();
+            }
+            Input::SkipTicks(ticks) => (0..ticks).for_each(|_| core.handle_tick()),
+            Input::Progress { reply } => drop(reply.send(core.progress())),
+            Input::ConfChange { change, done } => {
+                // The apply thread waits for this; if it has ended, its own failure is on record.
+                let _ = done.send(self.conf_change(&change)?);
+            }
+            Input::Removed => self.removed = self.removed.or(Some(self.now)),
+            Input::Snapshot { record } => return self.snapshot(&record),
+            Input::Propose { .. }
+            | Input::ProposeConfChange { .. }
+            | Input::ProposeAsLeader { .. }
+            | Input::Reads
+            | Input::Applied
+            | Input::Stop => {}
+        }
+        Ok(())
+    }
+
+    /// Another member may take the leadership, even long after this one has given the transfer up.
+    fn note_offer(&self) {
+        self.parts.shared.ticked.offered(self.parts.core.status().term);
+    }
+
+    fn receive(&mut self, message: &raftpb::Message) -> Result<(), FatalError> {
+        if message.r#type() == raftpb::MessageType::MsgProp && !self.may_log_all(message) {
+            return Ok(());
+        }
+        if message.r#type() == raftpb::MessageType::MsgTransferLeader {
+            self.note_offer();
+        }
+        match self.parts.core.handle_message(message) {
+            Ok(()) => Ok(()),
+            Err(lost @ Refused::LogLost { .. }) => Err(FatalError::Core(lost.to_string())),
+            Err(why) => {
+                tracing::warn!(remote_peer_id = format!("{:x}", message.from()), %why, "refused a raft message");
+                Ok(())
+            }
+        }
+    }
+
+    /// One context serves all reads that have arrived while the last one was under way.
+    fn ask_reads(&mut self) {
+        let status = self.parts.core.status();
+        let ids = &self.parts.ids;
+        let (queue, leader) = (&self.parts.shared.reads, (status.term, status.leader));
+        if let Some(context) = self.reads.next(queue, self.now, leader, || ids.next()) {
+            self.parts.core.handle_read_index(context);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        collections::{BTreeMap, BTreeSet},
+        sync::mpsc,
+        time::SystemTime,
+    };
+
+    use membership::{ClusterId, MemberId};
+
+    use raft::eraftpb::{ConfState, HardState};
+
+    use super::*;
+    use crate::{
+        core::CoreOptions,
+        log_store::LogStore,
+        world::{NoNetwork, Observer, SystemClock},
+    };
+
+    /// Keeps the indices of snapshot records.
+    #[derive(Default)]
+    struct NoLog(Vec<u64>);
+
+    impl Log for NoLog {
+        fn append(&mut self, _: Option<&raftpb::HardState>, _: &[raftpb::Entry]) -> Result<(), wal::Error> {
+            Ok(())
+        }
+
+        fn sync(&mut self) -> Result<Duration, wal::Error> {
+            Ok(Duration::ZERO)
+        }
+
+        fn save_snapshot(&mut self, record: &walpb::Snapshot) -> Result<(), wal::Error> {
+            self.0.push(record.index());
+            Ok(())
+        }
+
+        fn release_to(&mut self, _: u64) -> Result<(), wal::Error> {
+            Ok(())
+        }
+    }
+
+    /// Stands where the apply thread would: notes how many entries had been handed on when the leader became known.
+    struct Look {
+        entries: Mutex<Receiver<ToApply>>,
+        early: Mutex<Option<usize>>,
+    }
+
+    impl Observer for Look {
+        fn leader_changed(&self, leader: u64) {
+            if leader != 0 {
+                *self.early.lock() = Some(self.entries.lock().try_iter().count());
+            }
+        }
+    }
+
+    struct Bench {
+        raft: RaftLoop<NoLog>,
+        look: Arc<Look>,
+        shared: Arc<Shared>,
+        inputs: Sender<Input>,
+        _dir: tempfile::TempDir,
+    }
+
+    /// The only member of a cluster.
+    fn bench() -> Bench {
+        let (to_apply, entries) = mpsc::channel();
+        let look = Arc::new(Look { entries: Mutex::new(entries), early: Mutex::default() });
+        let conf = ConfState { voters: vec![1], ..Default::default() };
+        let store = LogStore::new((0, 0), HardState::default(), conf, Vec::new());
+        let options = CoreOptions { id: 1, election_ticks: 10, pre_vote: true, applied: 0, seed: 1 };
+        let core = Core::new(&options, store, &slog::Logger::root(slog::Discard, slog::o!())).unwrap();
+        let dir = tempfile::tempdir().unwrap();
+        let backend = storage::Backend::open(&dir.path().join("db"), storage::Options::default()).unwrap();
+        let lessor = Lessor::load(&backend.view(), lease::Options::default()).unwrap();
+        let time = Time::begin(Arc::new(SystemClock));
+        let shared = Arc::new(Shared::new(0, look.clone(), time.now(), Duration::from_millis(100)));
+        let (lessor, tick) = (Arc::new(Mutex::new(lessor)), Duration::from_millis(100));
+        let (sender, inputs) = mpsc::channel();
+        let raft = RaftLoop::new(RaftParts {
+            core,
+            log: NoLog::default(),
+            inputs,
+            to_apply,
+            shared: shared.clone(),
+            lessor,
+            network: Arc::new(NoNetwork),
+            cluster: Arc::new(RwLock::new(Cluster::new(
+                ClusterId(1),
+                MemberId(1),
+                BTreeMap::new(),
+                BTreeSet::new(),
+                None,
+            ))),
+            ids: Arc::new(RequestIds::new(1, SystemTime::UNIX_EPOCH)),
+            time,
+            tick,
+            catch_up_entries: 0,
+            request_timeout: Duration::from_secs(7),
+        });
+        Bench { raft, look, shared, inputs: sender, _dir: dir }
+    }
+
+    /// Otherwise the lessor of a new leader stays asleep: no lease ends, none can be renewed.
+    #[test]
+    fn a_leader_is_known_before_its_first_entry_is_handed_on() {
+        let mut b = bench();
+        b.raft.work().unwrap();
+        assert!(b.shared.status().is_leader);
+        assert_eq!(*b.look.early.lock(), Some(0));
+        assert_eq!(b.look.entries.lock().try_iter().count(), 1);
+    }
+
+    /// The newest record is where the next start begins, so the entries after it must be in the log.
+    #[test]
+    fn an_older_snapshot_is_not_recorded_after_a_newer_one() {
+        let mut b = bench();
+        b.raft.work().unwrap();
+        for index in [20, 17, 20, 30] {
+            let conf_state = Some(raftpb::ConfState { voters: vec![1], ..Default::default() });
+            let record = walpb::Snapshot { index: Some(index), term: Some(1), conf_state };
+            b.inputs.send(Input::Snapshot { record }).unwrap();
+        }
+        let now = b.raft.now;
+        b.raft.pass(None, now).unwrap();
+        assert_eq!(b.raft.parts.log.0, [20, 30]);
+    }
+
+    /// Whoever led and does not any more would send it to the new leader: a lease that was renewed there would end.
+    #[test]
+    fn what_a_leader_decides_is_void_in_another_term() {
+        let mut b = bench();
+        b.raft.work().unwrap();
+        b.look.entries.lock().try_iter().count();
+        let term = b.shared.status().term;
+        for (decided_in, entries) in [(term - 1, 0), (term, 1)] {
+            b.inputs.send(Input::ProposeAsLeader { term: decided_in, data: Bytes::from_static(b"x") }).unwrap();
+            let now = b.raft.now;
+            b.raft.pass(None, now).unwrap();
+            assert_eq!(b.look.entries.lock().try_iter().count(), entries);
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! Proposals: held while there is no leader, and asked whether the log may have them.
+
+use std::time::Instant;
+
+use proto::raftpb;
+
+use super::{Proposal, RaftLoop};
+use crate::world::Log;
+
+impl<L: Log> RaftLoop<L> {
+    /// What another member's proposal may not bring into the log, for the sake of a third one's.
+    pub(super) fn may_log_all(&self, message: &raftpb::Message) -> bool {
+        let applied = self.parts.cluster.read().version();
+        let refused = message.entries.iter().find_map(|entry| self.versions_ahead.may_log(entry, applied).err());
+        if let Some(why) = &refused {
+            tracing::warn!(remote_peer_id = format!("{:x}", message.from()), %why, "refused a forwarded proposal");
+        }
+        refused.is_none()
+    }
+
+    /// Proposals for which nobody waits any more are forgotten: their callers have been told that they failed.
+    pub(super) fn take_held(&mut self) -> Vec<(Option<Instant>, Proposal)> {
+        let (timeout, now) = (self.parts.request_timeout, self.now);
+        let held = std::mem::take(&mut self.held).into_iter();
+        held.filter(|(since, _)| now.saturating_duration_since(*since) < timeout)
+            .map(|(since, p)| (Some(since), p))
+            .collect()
+    }
+
+    pub(super) fn propose(&mut self, proposals: Vec<(Option<Instant>, Proposal)>) {
+        if proposals.is_empty() {
+            return;
+        }
+        if self.parts.core.status().leader == 0 {
+            let now = self.now;
+            self.held = proposals.into_iter().map(|(since, p)| (since.unwrap_or(now), p)).collect();
+            return;
+        }
+        let (changes, requests): (Vec<_>, Vec<_>) =
+            proposals.into_iter().map(|(_, p)| p).partition(|p| p.is_conf_change);
+        let requests = self.drop_unloggable(requests);
+        if !requests.is_empty() {
+            let data = requests.iter().map(|p| p.data.clone()).collect();
+            let result = self.parts.core.handle_proposals(data);
+            self.note_dropped(result, requests.iter().map(|p| p.id));
+        }
+        for change in changes {
+            let result = self.parts.core.handle_conf_change_proposal(change.data);
+            self.note_dropped(result, [change.id]);
+        }
+    }
+
+    /// The proposer has asked already, but versions may be changing behind its back: while they do, it is asked again.
+    pub(super) fn drop_unloggable(&self, mut requests: Vec<Proposal>) -> Vec<Proposal> {
+        if !self.versions_ahead.is_empty() {
+            let applied = self.parts.cluster.read().version();
+            requests.retain(|request| {
+                let entry = raftpb::Entry { data: Some(request.data.clone()), ..Default::default() };
+                let refused = self.versions_ahead.may_log(&entry, applied).err();
+                if let Some(why) = &refused {
+                    tracing::warn!(%why, "refused a proposal while the cluster version changes");
+                    self.parts.shared.waits.forget(request.id);
+                }
+                refused.is_none()
+            });
+        }
+        requests
+    }
+
+    pub(super) fn note_dropped(&self, result: raft::Result<()>, ids: impl IntoIterator<Item = u64>) {
+        if let Err(error) = result {
+            tracing::warn!(%error, "dropped proposals");
+            for id in ids {
+                self.parts.shared.waits.forget(id);
+            }
+        }
+    }
+}

@@ -1,0 +1,152 @@
+//! A member that takes its steps when it is told to: the same loops as in [`Node::start`], without their threads.
+//!
+//! Whoever steps it decides when each loop runs, and what time it is then. One thread does everything, so a run can be
+//! repeated.
+
+use std::{
+    sync::{Arc, mpsc},
+    time::Instant,
+};
+
+use parking_lot::Mutex;
+use proto::raftpb;
+
+use crate::{
+    apply_loop::{ApplyLoop, FollowsChanges, ToApply},
+    bootstrap::StartError,
+    chores::Chores,
+    compactor::Compactor,
+    core::CoreStatus,
+    error::FatalError,
+    node::{Node, NodeOptions},
+    raft_loop::{Input, RaftLoop},
+    start::{Assembled, Introduction},
+    wal_log::WalLog,
+    world::{Network, World},
+};
+
+/// A member in steps.
+pub struct SimMember {
+    node: Arc<Node>,
+    raft: Arc<Mutex<RaftLoop<WalLog>>>,
+    apply: ApplyLoop,
+    compactor: Compactor,
+    chores: Chores,
+    _stop_chores: mpsc::Sender<()>,
+}
+
+/// What a step of applying did.
+#[derive(Debug)]
+pub enum Applied {
+    /// There was nothing to do.
+    Nothing,
+    Entries(Vec<raftpb::Entry>),
+    /// The state is now that of a received database.
+    TookOver(raftpb::SnapshotMetadata),
+    SentSnapshot,
+    Stopped,
+}
+
+impl SimMember {
+    /// Opens the data dir. What waits to be sent or applied is taken up by the first steps.
+    pub fn start(
+        options: NodeOptions,
+        world: World,
+        connect: impl FnOnce(&Introduction) -> Arc<dyn Network>,
+    ) -> Result<SimMember, StartError> {
+        let now = world.clock.now();
+        let Assembled { node, mut raft, mut apply, compactor, chores, stop_chores } =
+            Assembled::new(options, world, connect)?;
+        if let Err(error) = raft.begin(now) {
+            return Err(StartError::Core(error.to_string()));
+        }
+        let raft = Arc::new(Mutex::new(raft));
+        apply.core = Box::new(Beside(raft.clone()));
+        Ok(SimMember { node: Arc::new(node), raft, apply, compactor, chores, _stop_chores: stop_chores })
+    }
+
+    pub fn node(&self) -> &Arc<Node> {
+        &self.node
+    }
+
+    /// One pass of the raft loop. False if the member has ended.
+    pub fn pass(&mut self, now: Instant) -> bool {
+        let result = self.raft.lock().pass(None, now);
+        let stopped = self.end_on(result, true);
+        if stopped && self.node.shared.is_running() {
+            self.node.shared.close();
+        }
+        !stopped
+    }
+
+    /// When the raft loop's next tick is due.
+    pub fn next_tick(&self) -> Instant {
+        self.raft.lock().next_look()
+    }
+
+    /// Applies one piece of what is committed.
+    pub fn apply(&mut self) -> Applied {
+        let Ok(work) = self.apply.entries.try_recv() else { return Applied::Nothing };
+        let report = match &work {
+            ToApply::Entries(entries) => Applied::Entries(entries.clone()),
+            ToApply::TakeOver(metadata) => Applied::TookOver(metadata.clone()),
+            ToApply::SendSnapshot(_) => Applied::SentSnapshot,
+            ToApply::Stop => Applied::Stopped,
+        };
+        let result = self.apply.take(work);
+        self.end_on(result, false);
+        report
+    }
+
+    /// Carries out the compactions that have been applied.
+    pub fn compact(&mut self) {
+        while let Ok(task) = self.compactor.tasks.try_recv() {
+            let result = self.compactor.carry_out(task);
+            self.end_on(result, false);
+        }
+    }
+
+    /// Lets ended leases go, if this member leads.
+    pub fn end_leases(&self) {
+        self.chores.leases();
+    }
+
+    /// Removes log segments that are not needed.
+    pub fn purge(&self) {
+        self.chores.purge();
+    }
+
+    /// Asks the core to hand the leadership on.
+    pub fn transfer_leadership(&self, to: u64) {
+        self.node.proposer.send(Input::TransferLeader { to });
+    }
+
+    /// Term, and whether this member leads in it.
+    pub fn leads(&self) -> (u64, bool) {
+        let CoreStatus { term, is_leader, .. } = self.node.shared.status();
+        (term, is_leader)
+    }
+
+    /// Asks for an orderly end: pass and apply until they have ended.
+    pub fn ask_to_stop(&self) {
+        self.node.proposer.send(Input::Stop);
+    }
+
+    /// As the threads do when they meet an error. Otherwise what the step returned.
+    fn end_on(&self, result: Result<bool, FatalError>, on_error: bool) -> bool {
+        result.unwrap_or_else(|error| {
+            self.node.shared.fail(error);
+            self.node.shared.close();
+            on_error
+        })
+    }
+}
+
+/// The raft loop on the same thread, which is not in a pass while something is applied.
+struct Beside(Arc<Mutex<RaftLoop<WalLog>>>);
+
+impl FollowsChanges for Beside {
+    fn follow(&mut self, change: raft::eraftpb::ConfChange) -> Option<raftpb::ConfState> {
+        self.0.lock().conf_change(&change).ok()
+    }
+}

@@ -1,0 +1,70 @@
+//! Databases between members: sending one, and going on from a received one.
+
+use failpoint::failpoint;
+use prost::Message as _;
+use proto::raftpb;
+
+use crate::{
+    apply::cluster::{conf_state, load_cluster},
+    apply_loop::ApplyLoop,
+    error::FatalError,
+    raft_loop::Input,
+    world::Database,
+};
+
+impl ApplyLoop {
+    /// Between two entries: the database is as of the last applied one, and the message says so.
+    pub(crate) fn send_snapshot(&mut self, mut message: raftpb::Message) -> Result<(), FatalError> {
+        let to = message.to();
+        let snapshot = self.state.backend.snapshot_now();
+        let (snapshot, index, term) = snapshot.map_err(|e| FatalError::SendSnapshot(e.to_string()))?;
+        let members = conf_state(&self.state.cluster.read());
+        let metadata = raftpb::SnapshotMetadata { conf_state: Some(members), index: Some(index), term: Some(term) };
+        message.snapshot = Some(raftpb::Snapshot { data: None, metadata: Some(metadata) });
+        tracing::info!(
+            remote_peer_id = format!("{to:x}"),
+            snapshot_index = index,
+            bytes = snapshot.size(),
+            message_bytes = message.encoded_len(),
+            "sending database snapshot"
+        );
+        self.network.send_snapshot(message, Database { len: snapshot.size(), reader: Box::new(snapshot) });
+        Ok(())
+    }
+
+    /// The log already says that the state is that of the received database: everything is loaded from it.
+    pub(crate) fn take_over(&mut self, metadata: &raftpb::SnapshotMetadata) -> Result<(), FatalError> {
+        let index = metadata.index();
+        let path = self.data_dir.received(index);
+        tracing::info!(incoming_leader_snapshot_index = index, path = %path.display(), "applying snapshot");
+        let failed = |what: &'static str| move |e: String| FatalError::TakeOver { index, what, why: e };
+        failpoint!("applyBeforeOpenSnapshot");
+        self.state.backend.take_over(&path).map_err(|e| failed("take over the received database")(e.to_string()))?;
+        failpoint!("applyAfterOpenSnapshot");
+        let view = self.state.backend.view();
+        let (found, term) = storage::schema::meta::consistent(&view)
+            .map_err(|e| failed("read the received database")(e.to_string()))?;
+        if found != index {
+            return Err(failed("take over the received database")(format!("it is as of index {found}")));
+        }
+        let mut lessor = self.state.lessor.lock();
+        lessor.reload(&view).map_err(|e| failed("load the leases")(e.to_string()))?;
+        let store = &self.state.store;
+        store.reload(|id, key| lessor.attach(id, key)).map_err(|e| failed("load the keys")(e.to_string()))?;
+        drop(lessor);
+        self.state.alarms.reload(&view).map_err(|e| failed("load the alarms")(e.to_string()))?;
+        let (id, local) = (self.state.cluster.read().id, self.state.cluster.read().local);
+        let cluster = load_cluster(&view, id, local).map_err(|e| failed("load the members")(e.to_string()))?;
+        let learners_max = self.state.cluster.read().learners_max();
+        *self.state.cluster.write() = cluster.with_learners_max(learners_max);
+        drop(view);
+        self.resume_compaction();
+        self.shared.set_applied_term(term);
+        self.snapshot_index = index;
+        self.shared.applied.advance(index);
+        self.follow_members();
+        self.proposer.send(Input::Applied);
+        tracing::info!(snapshot_index = index, revision = self.state.store.revision(), "applied snapshot");
+        Ok(())
+    }
+}
