@@ -1,0 +1,227 @@
+//! A member for tests: it keeps what it is told, and answers as it is set up to.
+#![allow(dead_code, reason = "each test file uses a part")]
+
+pub mod etcd;
+
+use std::{
+    collections::BTreeSet,
+    net::SocketAddr,
+    path::PathBuf,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use futures_util::future::BoxFuture;
+use membership::{ClusterId, MemberId};
+use parking_lot::Mutex;
+use peer::{ControlError, HashKv, Identity, Member, NoObserver, Options, ReceiveError, Transport, Versions};
+use proto::{
+    etcdserverpb::{LeaseTimeToLiveRequest, LeaseTimeToLiveResponse},
+    raftpb::{Message, MessageType},
+};
+use tokio::{net::TcpListener, runtime::Handle, sync::mpsc};
+
+pub const CLUSTER: ClusterId = ClusterId(0xc1);
+
+/// What the transport told the member, besides messages.
+#[derive(Default)]
+pub struct Told {
+    pub removed: BTreeSet<MemberId>,
+    pub unreachable: Vec<MemberId>,
+    pub snapshots: Vec<(MemberId, bool)>,
+    pub removed_from_cluster: u32,
+    pub refuse: bool,
+}
+
+pub struct TestMember {
+    pub dir: tempfile::TempDir,
+    pub told: Mutex<Told>,
+    pub members: Vec<membership::Member>,
+    received: mpsc::UnboundedSender<Message>,
+}
+
+impl TestMember {
+    pub fn new(members: Vec<membership::Member>) -> (Arc<TestMember>, mpsc::UnboundedReceiver<Message>) {
+        let (received, messages) = mpsc::unbounded_channel();
+        let dir = tempfile::tempdir().expect("dir");
+        (Arc::new(TestMember { dir, told: Mutex::default(), members, received }), messages)
+    }
+
+    pub fn files(&self) -> Vec<String> {
+        let mut names: Vec<_> = std::fs::read_dir(self.dir.path())
+            .expect("list")
+            .map(|entry| entry.expect("entry").file_name().to_string_lossy().into_owned())
+            .collect();
+        names.sort();
+        names
+    }
+}
+
+impl Member for TestMember {
+    fn receive(&self, message: Message) -> BoxFuture<'_, Result<(), ReceiveError>> {
+        let result = match self.told.lock().refuse {
+            true => Err(ReceiveError::Refused("as told".into())),
+            false => self.received.send(message).map_err(|_| ReceiveError::Stopped),
+        };
+        Box::pin(async { result })
+    }
+
+    fn is_removed(&self, id: MemberId) -> bool {
+        self.told.lock().removed.contains(&id)
+    }
+
+    fn report_unreachable(&self, id: MemberId) {
+        self.told.lock().unreachable.push(id);
+    }
+
+    fn report_snapshot(&self, id: MemberId, sent: bool) {
+        self.told.lock().snapshots.push((id, sent));
+    }
+
+    fn removed_from_cluster(&self) {
+        self.told.lock().removed_from_cluster += 1;
+    }
+
+    fn snapshot_dir(&self) -> PathBuf {
+        self.dir.path().into()
+    }
+
+    fn members(&self) -> Vec<membership::Member> {
+        self.members.clone()
+    }
+
+    fn versions(&self) -> Versions {
+        Versions { server: "3.8.0".into(), cluster: "not_decided".into(), storage: "unknown".into(), lockgate: None }
+    }
+
+    fn promote(
+        &self,
+        id: MemberId,
+        token: Option<String>,
+    ) -> BoxFuture<'_, Result<Vec<membership::Member>, ControlError>> {
+        let result = match (id.0, token.as_deref()) {
+            (1, Some("secret")) => Ok(self.members.clone()),
+            (1, _) => Err(ControlError::Other("no token".into())),
+            (2, _) => Err(ControlError::NotLearner),
+            (3, _) => Err(ControlError::LearnerNotReady),
+            _ => Err(ControlError::MemberNotFound),
+        };
+        Box::pin(async { result })
+    }
+
+    fn hash_kv(&self, revision: i64) -> BoxFuture<'_, Result<HashKv, ControlError>> {
+        let result = match revision {
+            1 => Err(ControlError::Compacted),
+            99 => Err(ControlError::FutureRevision),
+            _ => Ok(HashKv { revision: 10, hash: 4_000_000_000, compact_revision: 2, hash_revision: revision }),
+        };
+        Box::pin(async { result })
+    }
+
+    fn renew_lease(&self, id: i64) -> BoxFuture<'_, Result<i64, ControlError>> {
+        let result = match id {
+            1 => Ok(60),
+            2 => Err(ControlError::LeaseTimeout),
+            3 => Err(ControlError::NotPrimary),
+            _ => Err(ControlError::LeaseNotFound),
+        };
+        Box::pin(async { result })
+    }
+
+    fn lease_time_to_live(
+        &self,
+        request: LeaseTimeToLiveRequest,
+    ) -> BoxFuture<'_, Result<LeaseTimeToLiveResponse, ControlError>> {
+        let keys = if request.keys { vec!["a".into()] } else { vec![] };
+        let found = LeaseTimeToLiveResponse { id: request.id, ttl: 5, granted_ttl: 9, keys, ..Default::default() };
+        let result = if request.id == 1 { Ok(found) } else { Err(ControlError::LeaseNotFound) };
+        Box::pin(async { result })
+    }
+
+    fn downgrade_enabled(&self) -> BoxFuture<'_, Result<bool, ControlError>> {
+        Box::pin(async { Ok(true) })
+    }
+}
+
+/// A member with its transport and port.
+pub struct Node {
+    pub id: MemberId,
+    pub url: String,
+    pub address: SocketAddr,
+    pub transport: Transport,
+    pub member: Arc<TestMember>,
+    pub messages: mpsc::UnboundedReceiver<Message>,
+}
+
+pub fn options(id: u64, cluster: ClusterId, url: &str) -> Options {
+    Options::new(Identity {
+        local: MemberId(id),
+        cluster,
+        server_version: "3.8.0".into(),
+        min_cluster_version: "3.0.0".into(),
+        peer_urls: vec![url.into()],
+        lockgate_version: "3.8.0".into(),
+    })
+}
+
+pub async fn start(id: u64) -> Node {
+    start_with(id, CLUSTER, |_| {}).await
+}
+
+pub async fn start_with(id: u64, cluster: ClusterId, change: impl FnOnce(&mut Options)) -> Node {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("bind");
+    let address = listener.local_addr().expect("address");
+    let url = format!("http://{address}");
+    let mut options = options(id, cluster, &url);
+    change(&mut options);
+    let itself = membership::Member { id: MemberId(id), peer_urls: vec![url.clone()], ..Default::default() };
+    let (member, messages) = TestMember::new(vec![itself]);
+    let transport = Transport::new(options, Arc::new(NoObserver), Handle::current());
+    transport.attach(member.clone());
+    tokio::spawn(peer::serve(listener, transport.clone()));
+    Node { id: MemberId(id), url, address, transport, member, messages }
+}
+
+/// Two members that know each other, with all four streams up.
+pub async fn pair() -> (Node, Node) {
+    let (a, b) = (start(1).await, start(2).await);
+    a.transport.add_peer(b.id, &[&b.url]).expect("add");
+    b.transport.add_peer(a.id, &[&a.url]).expect("add");
+    until("all streams are up", || {
+        a.transport.streams_up(b.id) == (true, true) && b.transport.streams_up(a.id) == (true, true)
+    })
+    .await;
+    (a, b)
+}
+
+impl Node {
+    pub async fn next(&mut self) -> Message {
+        let next = tokio::time::timeout(Duration::from_secs(10), self.messages.recv());
+        next.await.expect("a message in time").expect("a member")
+    }
+}
+
+impl Drop for Node {
+    fn drop(&mut self) {
+        self.transport.stop();
+    }
+}
+
+pub async fn until(what: &str, check: impl Fn() -> bool) {
+    let start = Instant::now();
+    while !check() {
+        assert!(start.elapsed() < Duration::from_secs(20), "waited in vain until {what}");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
+
+pub fn message(kind: MessageType, from: u64, to: u64, index: u64) -> Message {
+    Message {
+        r#type: Some(kind as i32),
+        from: Some(from),
+        to: Some(to),
+        term: Some(1),
+        index: Some(index),
+        ..Message::default()
+    }
+}
