@@ -1,13 +1,15 @@
 //! The lockgate server.
 
+mod signal;
+
 use std::{process::ExitCode, time::Duration};
 
 use server::{
     RunError, STOP_MAX, Server,
-    config::{Config, Parsed},
+    config::{Config, Parsed, version_text},
     logging,
 };
-use tokio::signal::unix::{SignalKind, signal};
+use signal::StopSignal;
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
@@ -17,8 +19,12 @@ fn main() -> ExitCode {
     let env: Vec<(String, String)> = std::env::vars().collect();
     let config = match Config::from_args(&args, &env) {
         Ok(Parsed::Run(config)) => *config,
-        Ok(Parsed::Help(text) | Parsed::Version(text)) => {
+        Ok(Parsed::Help(text)) => {
             print!("{text}");
+            return ExitCode::SUCCESS;
+        }
+        Ok(Parsed::Version) => {
+            print!("{}", version_text(option_env!("LOCKGATE_GIT_SHA")));
             return ExitCode::SUCCESS;
         }
         Err(error) => {
@@ -33,6 +39,10 @@ fn main() -> ExitCode {
     for notice in &config.notices {
         notice.log();
     }
+    if let Err(error) = failpoint::setup_from_env() {
+        eprintln!("lockgate: {error}");
+        return ExitCode::FAILURE;
+    }
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => {
@@ -40,36 +50,46 @@ fn main() -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    let code = runtime.block_on(run(config));
+    let end = runtime.block_on(run(config));
     // Blocking work that hangs on a client must not hold up the end.
     runtime.shutdown_timeout(Duration::from_millis(200));
-    code
+    match end {
+        End::Code(code) => code,
+        End::Stopped(signal) => signal.die(),
+    }
 }
 
-async fn run(config: Config) -> ExitCode {
+enum End {
+    Code(ExitCode),
+    /// All is closed, as a signal asked.
+    Stopped(StopSignal),
+}
+
+async fn run(config: Config) -> End {
     let hint = first_steps(&config);
     let server = match Server::start(config).await {
         Ok(server) => server,
         Err(error) => {
             fail(&error);
-            return ExitCode::FAILURE;
+            return End::Code(ExitCode::FAILURE);
         }
     };
     if let Some(hint) = hint {
         eprint!("{hint}");
     }
     tokio::select! {
-        name = stop_signal() => {
-            tracing::info!(signal = name, "received signal; shutting down");
+        signal = StopSignal::wait() => {
+            tracing::info!(signal = signal.name(), "received signal; shutting down");
             if tokio::time::timeout(STOP_MAX, server.stop()).await.is_err() {
                 tracing::warn!("gave up waiting for an orderly end");
-                return ExitCode::FAILURE;
+                return End::Code(ExitCode::FAILURE);
             }
-            ExitCode::SUCCESS
+            End::Stopped(signal)
         }
         why = server.failed() => {
             eprintln!("lockgate: {why}");
-            ExitCode::FAILURE
+            // As etcd: nothing is wrong with a member that was sent away, and whoever restarts failed ones should not.
+            End::Code(if server.node().was_removed() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
         }
     }
 }
@@ -83,16 +103,6 @@ fn fail(error: &RunError) {
     }
     tracing::error!(error = %text, "failed to start");
     eprintln!("lockgate: {text}");
-}
-
-async fn stop_signal() -> &'static str {
-    let (Ok(mut term), Ok(mut int)) = (signal(SignalKind::terminate()), signal(SignalKind::interrupt())) else {
-        return std::future::pending().await;
-    };
-    tokio::select! {
-        _ = term.recv() => "terminated",
-        _ = int.recv() => "interrupt",
-    }
 }
 
 /// What to try next, for a person at a terminal.

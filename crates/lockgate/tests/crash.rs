@@ -9,7 +9,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use client::{Client, Get, Put};
+use client::{Client, Compare, Get, Put, Txn};
 use common::{Member, Place, Rng};
 
 const ROUNDS: u64 = 10;
@@ -85,7 +85,7 @@ async fn killed_at_any_time() {
         if rng.below(4) == 0 {
             // The other way to end, under the same load.
             let ended = member.stop();
-            assert!(ended.status.success(), "{}", ended.log);
+            assert!(ended.by_signal(), "{}", ended.log);
         } else {
             member.kill();
         }
@@ -184,15 +184,54 @@ async fn uncut_hash() -> u32 {
     client.hash_kv(0).await.expect("hash").hash
 }
 
+/// A command that starts a member whose files may grow to so many 512-byte blocks, and who is told by an error.
+fn limited(blocks: u32) -> Command {
+    let mut command = Command::new("sh");
+    let script = format!("trap '' XFSZ; ulimit -f {blocks}; exec \"$@\"");
+    command.args(["-c", &script, "sh", env!("CARGO_BIN_EXE_lockgate")]);
+    command
+}
+
+/// A log that cannot be written ends the member: the write that met it is not answered with success, the message names the
+/// log, and the next start has what was answered.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn log_full() {
+    let place = Place::new();
+    // A segment of 64 MB fits with 10 KB to spare, but not the record that would reach over its end.
+    let mut member = place.spawn_command(limited(125_000 + 20));
+    member.wait_ready().expect("ready");
+    let client = member.client().await.with_timeout(Duration::from_secs(10));
+    // Entries that fill the log and leave the database as it is, so that the log is the first to be full.
+    let only_logged = || {
+        let compare = Compare::version("k").gt(1_000_000);
+        Txn::new().when([compare]).and_then([Put::new("big", vec![7u8; 1 << 20]).into()])
+    };
+    let mut answered = 0;
+    while answered < 500 {
+        if client.put(Put::new(format!("k{answered:03}"), "v")).await.is_err() {
+            break;
+        }
+        answered += 1;
+        if client.txn(only_logged()).await.is_err() {
+            break;
+        }
+    }
+    let ended = member.wait_end();
+    assert_eq!(ended.status.code(), Some(1), "{}", ended.log);
+    let why = ended.log.lines().find(|line| line.starts_with("lockgate: ")).unwrap_or_default();
+    assert!(why.contains("File too large") && why.contains(".wal"), "{}", ended.log);
+    assert!((50..70).contains(&answered), "{answered} answered");
+    let member = place.start(&[]);
+    let found = member.client().await.get(Get::prefix("k").count_only()).await.expect("get").count;
+    assert!(found == answered || found == answered + 1, "{found} of {answered}");
+}
+
 /// With a full disk the member ends and says so; with room again, everything answered is there.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn disk_full() {
     let place = Place::new();
     // Files may grow to 72 MB: a log segment fits, the database soon does not.
-    let mut command = Command::new("sh");
-    let script = "trap '' XFSZ; ulimit -f 140000; exec \"$@\"";
-    command.args(["-c", script, "sh", env!("CARGO_BIN_EXE_lockgate")]);
-    let mut member = place.spawn_command(command);
+    let mut member = place.spawn_command(limited(140_000));
     member.wait_ready().expect("ready");
     let client = member.client().await.with_timeout(Duration::from_secs(10));
     let value = vec![7u8; 1 << 20];

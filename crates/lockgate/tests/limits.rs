@@ -2,6 +2,12 @@
 
 mod common;
 
+use std::{
+    io::{Read, Write},
+    net::TcpStream,
+    time::Duration,
+};
+
 use client::{Get, Put, Txn};
 use common::{Member, Place};
 use prost::Message;
@@ -128,7 +134,7 @@ async fn snapshots_that_nobody_reads() {
     client.hash_kv(0).await.expect("hash");
     let begin = std::time::Instant::now();
     let ended = member.stop();
-    assert!(ended.status.success() && begin.elapsed().as_secs() < 5, "{:?}: {}", begin.elapsed(), ended.log);
+    assert!(ended.by_signal() && begin.elapsed().as_secs() < 5, "{:?}: {}", begin.elapsed(), ended.log);
 }
 
 /// etcd's documented way out of a full quota, over a crash.
@@ -162,4 +168,26 @@ async fn quota() {
     assert_eq!(client.put(small()).await.unwrap_err().kind(), Some(client::Kind::NoSpace), "until disarmed");
     assert_eq!(client.disarm_all().await.expect("disarm").len(), 1);
     client.put(small()).await.expect("put");
+}
+
+/// Raw HTTP/2: a client that pings without a call is left with the third ping after its first, and told why.
+#[test]
+fn too_many_pings() {
+    const PING: &[u8] = b"\0\0\x08\x06\0\0\0\0\0pingping";
+    let place = Place::new();
+    let member = place.start(&[]);
+    let mut stream = TcpStream::connect(("127.0.0.1", member.port)).expect("connect");
+    stream.write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0").expect("preface and settings");
+    stream.set_read_timeout(Some(Duration::from_millis(300))).expect("timeout");
+    for _ in 0..3 {
+        stream.write_all(PING).expect("ping");
+    }
+    let mut answers = Vec::new();
+    let quiet = stream.read_to_end(&mut answers).expect_err("the connection stays open");
+    assert_eq!(quiet.kind(), std::io::ErrorKind::WouldBlock);
+    stream.write_all(PING).expect("ping");
+    stream.set_read_timeout(Some(Duration::from_secs(10))).expect("timeout");
+    stream.read_to_end(&mut answers).expect("the connection is closed");
+    let reason = b"\0\0\0\x0btoo_many_pings";
+    assert!(answers.ends_with(reason), "{answers:?}");
 }

@@ -50,7 +50,7 @@ impl Health for HealthOf {
     }
 
     fn is_learner(&self) -> bool {
-        false
+        self.0.node.is_learner()
     }
 
     fn versions(&self) -> Versions {

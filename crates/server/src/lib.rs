@@ -3,6 +3,7 @@
 //! [`Server`] makes a member from a [`config::Config`] and serves it; the rest is what that takes.
 
 mod auto_compaction;
+mod cluster;
 mod codec;
 pub mod config;
 mod fallback;
@@ -12,8 +13,10 @@ mod health;
 pub mod http;
 mod listen;
 pub mod logging;
+mod member;
 pub mod metrics;
 mod observer;
+mod peers;
 mod reflection;
 mod server;
 mod services;

@@ -1,12 +1,19 @@
 //! What node and storage tell, as metrics.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::Arc,
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
 
 use node::Node;
 use proto::etcdserverpb::AlarmType;
 use storage::CommitTimes;
 
-use crate::{VERSION, features::Features, metrics::Metrics};
+use crate::{
+    VERSION,
+    features::Features,
+    metrics::{Metrics, server::Op},
+};
 
 /// Counts for whoever scrapes.
 pub struct MetricsObserver(pub Arc<Metrics>);
@@ -49,10 +56,20 @@ impl node::Observer for MetricsObserver {
 
     fn compaction_finished(&self, took: Duration) {
         self.0.mvcc.compaction_total_ms.observe(took.as_secs_f64() * 1000.0);
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        self.0.mvcc.compaction_last.set(now.as_secs() as i64);
+    }
+
+    fn index_compaction_step(&self, took: Duration) {
+        self.0.mvcc.index_compaction_pause_ms.observe(took.as_secs_f64() * 1000.0);
     }
 
     fn slow_apply(&self) {
         self.0.server.slow_apply.inc();
+    }
+
+    fn applied(&self, request: &'static str, success: bool, took: Duration) {
+        self.0.server.apply_duration.observe(Op::named(request), success, took.as_secs_f64());
     }
 }
 

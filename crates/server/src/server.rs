@@ -1,33 +1,36 @@
 //! A member from its configuration: start, serve, stop.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use axum::Router;
-use node::{DataDir, Identity, Life, Node, NodeOptions, Quota, StartError};
+use node::{Life, Node, StartError};
 use proto::{
-    Version,
     etcdserverpb::{
         cluster_server::ClusterServer, kv_server::KvServer, lease_server::LeaseServer,
         maintenance_server::MaintenanceServer,
     },
+    v3electionpb::election_server::ElectionServer,
+    v3lockpb::lock_server::LockServer,
 };
 use tokio::{sync::watch, task::JoinSet};
 
 use crate::{
-    BINARY_VERSION, auto_compaction,
+    auto_compaction,
+    cluster::begin::BeginError,
     config::{Config, ConfigError, MetricsLevel},
     features::{FeatureError, Features},
     gateway,
     health::HealthOf,
     http,
-    listen::{ListenError, Listener, Serving, serve},
+    listen::{ListenError, Listener, Serving, bind_peer, serve},
+    member::Member,
     metrics::{
         Metrics,
         grpc::{GrpcLayer, Guard},
     },
-    observer::{self, MetricsObserver},
     services::{
-        ClusterService, Context, Known, KvService, LeaseService, Limits, MaintenanceService, WatchService,
+        ClusterService, Context, ElectionService, Known, KvService, LeaseService, Limits, LockService,
+        MaintenanceService, WatchService,
         hot::{HotKv, HotWatch},
     },
     workers::Workers,
@@ -43,6 +46,8 @@ pub enum RunError {
     Listen(#[from] ListenError),
     #[error(transparent)]
     Start(#[from] StartError),
+    #[error(transparent)]
+    Begin(#[from] BeginError),
     #[error("failed to join the cluster: {0}")]
     Publish(node::ProposeError),
     #[error("{0}")]
@@ -51,7 +56,7 @@ pub enum RunError {
 
 /// A member that serves.
 pub struct Server {
-    node: Arc<Node>,
+    member: Member,
     stop: watch::Sender<bool>,
     tasks: JoinSet<()>,
 }
@@ -64,20 +69,27 @@ impl Server {
         let clients = bind_all(&config.listen_client_urls, &config).await?;
         let http_only = bind_all(&config.listen_client_http_urls, &config).await?;
         let metrics_only = bind_all(&config.listen_metrics_urls, &config).await?;
+        let mut peer_ports = Vec::new();
+        for url in &config.listen_peer_urls {
+            peer_ports.push((bind_peer(url, &config).await?, url.to_string()));
+        }
         let metrics = Arc::new(Metrics::new(config.metrics == MetricsLevel::Extensive));
-        let options = node_options(&config, &features, &metrics)?;
-        let node = tokio::task::spawn_blocking(move || Node::start(options)).await;
-        let node = Arc::new(node.map_err(|e| RunError::Failed(e.to_string()))??);
-        observer::attach(&metrics, &node, &features);
-        // Why the member has stopped says more than that it has.
-        node.publish().await.map_err(|e| node.failure().map_or(RunError::Publish(e), RunError::Failed))?;
-
+        let member = Member::start(&config, &features, &metrics).await?;
+        let node = member.part.node.clone();
         let (stop, stopped) = watch::channel(false);
         let mut tasks = JoinSet::new();
+        member.serve_peers(peer_ports, &mut tasks);
+        if config.initial_election_tick_advance {
+            tasks.spawn(member.shorten_first_election(stopped.clone()));
+        }
+        member.join(&features).await?;
+        member.keep_watch(&config, &features, &mut tasks, &stopped);
+
         let serving = serving(&config);
         let workers =
             Arc::new(Workers::start().map_err(|e| RunError::Failed(format!("failed to start threads: {e}")))?);
-        let context = Context::new(node.clone(), limits(&config), tokio::runtime::Handle::current());
+        let pool = tokio::runtime::Handle::current();
+        let context = Context::new(member.part.clone(), limits(&config), metrics.clone(), pool);
         let grpc = grpc_router(&context, &metrics);
         let pages = pages(&context, &config, &metrics, grpc.clone());
         let access = http::Access::of(&config);
@@ -97,12 +109,12 @@ impl Server {
         }
         tasks.spawn(auto_compact(node.clone(), &config, stopped));
         tracing::info!("ready to serve client requests");
-        Ok(Server { node, stop, tasks })
+        Ok(Server { member, stop, tasks })
     }
 
     /// Resolves when the member has stopped by itself.
     pub async fn failed(&self) -> String {
-        let mut life = self.node.life();
+        let mut life = self.node().life();
         loop {
             if let Life::Failed(why) = &*life.borrow_and_update() {
                 return why.clone();
@@ -113,18 +125,17 @@ impl Server {
         }
     }
 
-    /// Lets calls under way end, then closes log and database.
+    /// Hands the leadership over, lets calls under way end, then closes log and database.
     pub async fn stop(mut self) {
+        self.member.hand_over().await;
         let _ = self.stop.send(true);
+        self.member.disconnect();
         while self.tasks.join_next().await.is_some() {}
-        let node = self.node.clone();
-        if tokio::task::spawn_blocking(move || node.stop()).await.is_err() {
-            tracing::error!("failed to stop the member");
-        }
+        self.member.stop().await;
     }
 
     pub fn node(&self) -> &Arc<Node> {
-        &self.node
+        &self.member.part.node
     }
 }
 
@@ -150,57 +161,6 @@ fn auto_compact(
     }
 }
 
-fn node_options(config: &Config, features: &Features, metrics: &Arc<Metrics>) -> Result<NodeOptions, RunError> {
-    let data_dir = DataDir::new(&config.data_dir, config.wal_dir.clone());
-    let identity = identity(config, &data_dir)?;
-    let (major, minor) = config.initial_cluster_version;
-    let observer = Arc::new(MetricsObserver(metrics.clone()));
-    Ok(NodeOptions {
-        data_dir,
-        name: config.name.clone(),
-        identity,
-        client_urls: config.advertise_client_urls.iter().map(ToString::to_string).collect(),
-        binary_version: BINARY_VERSION,
-        initial_version: Version::new(major as u16, minor as u16),
-        backend: storage::Options {
-            batch_interval: config.backend_batch_interval,
-            batch_limit: config.backend_batch_limit,
-            unsafe_no_sync: config.unsafe_no_fsync,
-            observer: Some(observer.clone()),
-            ..Default::default()
-        },
-        wal: wal::Options { no_sync: config.unsafe_no_fsync, ..Default::default() },
-        store: mvcc::Options::default(),
-        quota: Quota::new(config.quota_backend_bytes),
-        tick: config.heartbeat_interval,
-        election_ticks: config.election_ticks() as usize,
-        pre_vote: true,
-        snapshot_count: config.snapshot_count,
-        catch_up_entries: config.snapshot_catchup_entries,
-        wals_max: (config.max_wals > 0).then_some(config.max_wals as usize),
-        request_bytes_max: config.max_request_bytes,
-        slow_apply: config.warning_apply_duration,
-        compaction_batch: config.compaction_batch_limit,
-        compaction_pause: config.compaction_sleep_interval,
-        defrag_threshold_bytes: config.bootstrap_defrag_threshold_bytes,
-        lease_checkpoints: features.enabled("LeaseCheckpoint"),
-        observer,
-    })
-}
-
-/// The `initial-*` flags count only while the data dir holds no member.
-fn identity(config: &Config, data_dir: &DataDir) -> Result<Option<Identity>, RunError> {
-    match config.verify_bootstrap() {
-        Ok(initial) => {
-            let urls = initial.peer_urls.iter().map(ToString::to_string).collect();
-            let initial_cluster = BTreeMap::from([(initial.name, urls)]);
-            Ok(Some(Identity { initial_cluster, token: initial.token }))
-        }
-        Err(_) if wal::Wal::exists(&data_dir.wal()) => Ok(None),
-        Err(error) => Err(error.into()),
-    }
-}
-
 fn limits(config: &Config) -> Limits {
     Limits {
         txn_ops_max: config.max_txn_ops,
@@ -213,8 +173,10 @@ fn limits(config: &Config) -> Limits {
 fn serving(config: &Config) -> Serving {
     Serving {
         concurrent_streams_max: config.max_concurrent_streams,
-        keepalive_interval: config.grpc_keepalive_interval,
+        // Without a limit for the answer a ping would close nothing.
+        keepalive_interval: config.grpc_keepalive_interval.filter(|_| config.grpc_keepalive_timeout.is_some()),
         keepalive_timeout: config.grpc_keepalive_timeout,
+        keepalive_min_time: config.grpc_keepalive_min_time,
     }
 }
 
@@ -224,6 +186,8 @@ fn grpc_router(context: &Context, metrics: &Arc<Metrics>) -> Router {
     let lease = LeaseServer::new(LeaseService(context.clone())).max_decoding_message_size(max);
     let maintenance = MaintenanceServer::new(MaintenanceService(context.clone())).max_decoding_message_size(max);
     let cluster = ClusterServer::new(ClusterService(context.clone())).max_decoding_message_size(max);
+    let lock = LockServer::new(LockService::new(context.clone())).max_decoding_message_size(max);
+    let election = ElectionServer::new(ElectionService::new(context.clone())).max_decoding_message_size(max);
     let mut routes = tonic::service::Routes::builder();
     routes
         .add_service(Known::new(HotKv { context: context.clone(), rest: kv }))
@@ -231,17 +195,22 @@ fn grpc_router(context: &Context, metrics: &Arc<Metrics>) -> Router {
         .add_service(Known::new(lease))
         .add_service(Known::new(maintenance))
         .add_service(Known::new(cluster))
+        .add_service(Known::new(lock))
+        .add_service(Known::new(election))
         .add_service(crate::health::grpc())
         .add_service(crate::reflection::service());
     routes.routes().into_axum_router().reset_fallback().layer(GrpcLayer::new(metrics.grpc.clone(), guard(context)))
 }
 
 fn guard(context: &Context) -> Guard {
-    let node = context.node.clone();
+    let (node, of_learner) = (context.node.clone(), context.node.clone());
+    let leader_lost = context.part.leader_lost.clone();
     Guard {
         message_bytes_max: context.message_bytes_max(),
         slow: context.limits.slow_request,
         has_leader: Arc::new(move || node.status().leader != 0),
+        leader_lost: Arc::new(move || leader_lost.wait()),
+        is_learner: Arc::new(move || of_learner.is_learner()),
     }
 }
 

@@ -1,8 +1,12 @@
 //! The one place where errors become gRPC codes and etcd's exact texts. Clients match on both.
 
+use membership::{ChangeError, NotYet, ReconfigureError};
 use mvcc::check::RequestError;
-use node::{ApplyError, ProposeError, ReadError};
+use node::{ApplyError, MoveError, ProposeError, ReadError};
+use peer::ControlError;
 use tonic::{Code, Status};
+
+use crate::cluster::{LeaderError, ReconfigureFailure};
 
 /// An answer that is an error, by the name etcd's clients know it.
 macro_rules! statuses {
@@ -36,6 +40,17 @@ statuses! {
     no_leader: Unavailable "etcdserver: no leader",
     invalid_client_api_version: InvalidArgument "etcdserver: invalid client api version",
     not_leader: FailedPrecondition "etcdserver: not leader",
+    timeout_leader_transfer: Unknown "etcdserver: request timed out, leader transfer took too long",
+    unhealthy: Unavailable "etcdserver: unhealthy cluster",
+    not_enough_started: FailedPrecondition "etcdserver: re-configuration failed due to not enough started members",
+    learner_not_ready: FailedPrecondition "etcdserver: can only promote a learner member which is in sync with leader",
+    member_exist: FailedPrecondition "etcdserver: member ID already exist",
+    peer_url_exist: FailedPrecondition "etcdserver: Peer URLs already exists",
+    member_not_found: NotFound "etcdserver: member not found",
+    member_not_learner: FailedPrecondition "etcdserver: can only promote a learner member",
+    too_many_learners: FailedPrecondition "etcdserver: too many learner members in cluster",
+    member_bad_urls: InvalidArgument "etcdserver: given member URLs are invalid",
+    not_supported_for_learner: FailedPrecondition "etcdserver: rpc not supported for learner",
     bad_leader_transferee: FailedPrecondition "etcdserver: bad leader transferee",
     corrupt: DataLoss "etcdserver: corrupt cluster",
     wrong_downgrade_version_format: InvalidArgument "etcdserver: wrong downgrade target version format",
@@ -44,6 +59,10 @@ statuses! {
     no_inflight_downgrade: FailedPrecondition "etcdserver: no inflight downgrade job",
     cluster_version_unavailable: FailedPrecondition "etcdserver: cluster version not found during downgrade",
     stream_order: Unimplemented "RangeStream does not support custom sort orders",
+    session_expired: Unknown "mutex: session is expired",
+    election_no_leader: Unknown "election: no leader",
+    election_not_leader: Unknown "election: not leader",
+    missing_leader_key: Unknown "\"leader\" field must be provided",
     stream_filter: Unimplemented "RangeStream does not support revision filters",
 }
 
@@ -119,6 +138,8 @@ pub fn from_propose(error: &ProposeError) -> Status {
         ProposeError::TooManyRequests => too_many_requests(),
         ProposeError::Timeout => timeout(),
         ProposeError::Stopped => stopped(),
+        ProposeError::NotLeader => not_leader(),
+        ProposeError::NotYet(error) => not_yet(error),
         ProposeError::Apply(error) => from_apply(error),
     }
 }
@@ -130,13 +151,68 @@ pub fn from_read(error: ReadError) -> Status {
     }
 }
 
+/// What a cluster at this version cannot hold in its log.
+fn not_yet(error: &NotYet) -> Status {
+    Status::new(Code::FailedPrecondition, format!("lockgate: {error}"))
+}
+
+fn from_change(error: ChangeError) -> Status {
+    match error {
+        ChangeError::IdRemoved | ChangeError::IdNotFound => member_not_found(),
+        ChangeError::IdExists => member_exist(),
+        ChangeError::PeerUrlExists => peer_url_exist(),
+        ChangeError::NotLearner => member_not_learner(),
+        ChangeError::TooManyLearners => too_many_learners(),
+    }
+}
+
+pub fn from_reconfigure(error: &ReconfigureFailure) -> Status {
+    match error {
+        ReconfigureFailure::Propose(error) => from_propose(error),
+        ReconfigureFailure::Check(error) => match error {
+            ReconfigureError::NotEnoughStarted => not_enough_started(),
+            ReconfigureError::Unhealthy => unhealthy(),
+            ReconfigureError::LearnerNotReady => learner_not_ready(),
+            ReconfigureError::NotLeader => not_leader(),
+            ReconfigureError::Change(error) => from_change(*error),
+        },
+    }
+}
+
+pub fn from_leader(error: &LeaderError) -> Status {
+    match error {
+        LeaderError::NoLeader => no_leader(),
+        LeaderError::Timeout => timeout(),
+        LeaderError::Here(error) => from_propose(error),
+        LeaderError::Reconfigure(error) => from_reconfigure(error),
+        LeaderError::There(error) => match error {
+            ControlError::LeaseNotFound => lease_not_found(),
+            ControlError::MemberNotFound => member_not_found(),
+            ControlError::NotLearner => member_not_learner(),
+            ControlError::LearnerNotReady => learner_not_ready(),
+            other => unknown(other.to_string()),
+        },
+    }
+}
+
+pub fn from_move(error: MoveError) -> Status {
+    match error {
+        MoveError::NotLeader => not_leader(),
+        MoveError::BadTransferee => bad_leader_transferee(),
+        MoveError::Timeout => timeout_leader_transfer(),
+        MoveError::Unhealthy => unhealthy(),
+        MoveError::Stopped => stopped(),
+    }
+}
+
 fn from_apply(error: &ApplyError) -> Status {
     match error {
         ApplyError::Mvcc(error) => from_mvcc(error),
         ApplyError::Lease(error) => from_lease(*error),
-        ApplyError::Membership(error) => unknown(error.to_string()),
+        ApplyError::Membership(error) => from_change(*error),
         ApplyError::NoSpace => no_space(),
         ApplyError::Corrupt => corrupt(),
+        ApplyError::NotYet(error) => not_yet(error),
     }
 }
 

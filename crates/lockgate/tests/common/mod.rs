@@ -4,6 +4,7 @@
 use std::{
     fs::{self, File},
     net::TcpListener,
+    os::unix::process::ExitStatusExt,
     path::{Path, PathBuf},
     process::{Child, Command, ExitStatus, Stdio},
     sync::atomic::{AtomicU16, Ordering},
@@ -27,6 +28,13 @@ pub struct Place {
 pub struct Ended {
     pub status: ExitStatus,
     pub log: String,
+}
+
+impl Ended {
+    /// After a clean stop the member ends by the signal that asked for it, as etcd does.
+    pub fn by_signal(&self) -> bool {
+        self.status.signal() == Some(15)
+    }
 }
 
 /// A running member. Dropping it kills it.

@@ -7,20 +7,19 @@ use super::error::ConfigError;
 use super::url::{self, Url};
 use super::{ClusterState, Config};
 
-/// The single member that founds a new cluster.
+/// What a member without data is told of its cluster.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InitialCluster {
-    pub name: String,
-    pub peer_urls: Vec<Url>,
+    /// Every member: name to peer URLs.
+    pub members: BTreeMap<String, Vec<Url>>,
     pub token: String,
-    /// Cluster version at which the cluster starts.
-    pub version: (u64, u64),
+    pub state: ClusterState,
 }
 
 impl Config {
     /// Call this when the data dir holds no member; with data, the `initial-*` flags are not read.
     pub fn verify_bootstrap(&self) -> Result<InitialCluster, ConfigError> {
-        let mut cluster = parse(&self.initial_cluster)?;
+        let cluster = parse(&self.initial_cluster)?;
         let Some(own) = cluster.get(&self.name) else {
             return Err(ConfigError::NoLocalName(self.name.clone()));
         };
@@ -30,20 +29,13 @@ impl Config {
         if has_duplicates(&cluster) {
             return Err(ConfigError::DuplicateUrl(show(&cluster)));
         }
-        if cluster.len() > 1 {
-            return Err(ConfigError::SeveralMembers(show(&cluster)));
-        }
-        if self.initial_cluster_state == ClusterState::Existing {
-            return Err(ConfigError::JoinExisting);
-        }
-        if let Some(url) = own.iter().find(|url| url.is_tls()) {
+        if let Some(url) = cluster.values().flatten().find(|url| url.is_tls()) {
             return Err(ConfigError::TlsUrl { flag: "initial-cluster", url: url.to_string() });
         }
         Ok(InitialCluster {
-            name: self.name.clone(),
-            peer_urls: cluster.remove(&self.name).unwrap_or_default(),
+            members: cluster,
             token: self.initial_cluster_token.clone(),
-            version: self.initial_cluster_version,
+            state: self.initial_cluster_state,
         })
     }
 

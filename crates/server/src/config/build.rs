@@ -42,7 +42,6 @@ pub fn build(settings: &Settings, mut notices: Vec<Notice>, from_file: bool) -> 
         advertise_client_urls: settings.urls("advertise-client-urls"),
         advertise_peer_urls: settings.urls("initial-advertise-peer-urls"),
         socket_reuse_port: settings.bool("socket-reuse-port"),
-        socket_reuse_address: settings.bool("socket-reuse-address"),
 
         initial_cluster: settings.text("initial-cluster"),
         initial_cluster_state: match settings.text("initial-cluster-state").as_str() {
@@ -51,6 +50,15 @@ pub fn build(settings: &Settings, mut notices: Vec<Notice>, from_file: bool) -> 
         },
         initial_cluster_token: settings.text("initial-cluster-token"),
         initial_cluster_version: initial_cluster_version(settings)?,
+        strict_reconfig_check: settings.bool("strict-reconfig-check"),
+        pre_vote: settings.bool("pre-vote"),
+        initial_election_tick_advance: settings.bool("initial-election-tick-advance"),
+        max_learners: limit(settings, "max-learners", 1)?,
+        force_new_cluster: settings.bool("force-new-cluster"),
+        raft_read_timeout: settings.duration_or("raft-read-timeout", Duration::from_secs(5))?,
+        raft_write_timeout: settings.duration_or("raft-write-timeout", Duration::from_secs(5))?,
+        corrupt_check_time: positive(settings.duration("corrupt-check-time")?),
+        compact_hash_check_time: settings.duration_or("compact-hash-check-time", Duration::from_secs(60))?,
 
         quota_backend_bytes: match settings.int("quota-backend-bytes") {
             0 => Some(DEFAULT_QUOTA_BYTES),
@@ -147,7 +155,7 @@ fn initial_cluster_version(settings: &Settings) -> Result<(u64, u64), ConfigErro
         "3.7" => Ok((3, 7)),
         "3.8" => Ok((3, 8)),
         other => Err(ConfigError::Invalid(format!(
-            "--initial-cluster-version={other}: a new cluster can start at 3.7 or 3.8"
+            "--initial-cluster-version={other}: the cluster version can be held at 3.7 or 3.8"
         ))),
     }
 }

@@ -62,10 +62,6 @@ pub enum ConfigError {
     NotAdvertised { missing: String, advertised: String },
     #[error("--initial-advertise-peer-urls has {missing} but missing from --initial-cluster={cluster}")]
     NotInCluster { missing: String, cluster: String },
-    #[error("--initial-cluster={0}: this version runs single-member clusters; name only this member")]
-    SeveralMembers(String),
-    #[error("--initial-cluster-state=existing: this version runs single-member clusters and cannot join one; use new")]
-    JoinExisting,
 }
 
 impl ConfigError {

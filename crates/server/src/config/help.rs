@@ -7,9 +7,9 @@ use super::table::{Flag, GROUPS, Key, Kind, Status};
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// Line one is what scripts read off `etcd --version`.
-pub fn version_text() -> String {
-    let sha = option_env!("LOCKGATE_GIT_SHA").unwrap_or("not recorded in this build");
+/// Line one is what scripts read off `etcd --version`. `sha` is the commit that the binary was built from.
+pub fn version_text(sha: Option<&str>) -> String {
+    let sha = sha.unwrap_or("not recorded in this build");
     let (os, arch) = (std::env::consts::OS, std::env::consts::ARCH);
     format!("etcd Version: {VERSION}\nGit SHA: {sha}\nLockgate Version: {VERSION}\nOS/Arch: {os}/{arch}\n")
 }

@@ -38,7 +38,8 @@ pub enum Parsed {
     Run(Box<Config>),
     /// Text to print before a successful end.
     Help(String),
-    Version(String),
+    /// Print `version_text`, to which the binary adds its commit.
+    Version,
 }
 
 /// A checked configuration. Zeros that stand for a default are already replaced.
@@ -63,14 +64,23 @@ pub struct Config {
     pub advertise_client_urls: Vec<Url>,
     pub advertise_peer_urls: Vec<Url>,
     pub socket_reuse_port: bool,
-    pub socket_reuse_address: bool,
 
     /// As written; read it with `verify_bootstrap` when the data dir holds no member yet.
     pub initial_cluster: String,
     pub initial_cluster_state: ClusterState,
     pub initial_cluster_token: String,
-    /// Cluster version of a new cluster: `(3, 7)` or `(3, 8)`.
+    /// The cluster version does not rise beyond this: `(3, 7)` or `(3, 8)`.
     pub initial_cluster_version: (u64, u64),
+    pub strict_reconfig_check: bool,
+    pub pre_vote: bool,
+    pub initial_election_tick_advance: bool,
+    pub max_learners: usize,
+    pub force_new_cluster: bool,
+    pub raft_read_timeout: Duration,
+    pub raft_write_timeout: Duration,
+    /// `None`: never.
+    pub corrupt_check_time: Option<Duration>,
+    pub compact_hash_check_time: Duration,
 
     /// Bytes at which NOSPACE is raised; `None`: no quota.
     pub quota_backend_bytes: Option<u64>,
@@ -82,7 +92,7 @@ pub struct Config {
     pub grpc_keepalive_min_time: Duration,
     /// `None`: no pings.
     pub grpc_keepalive_interval: Option<Duration>,
-    /// `None`: waits for ever.
+    /// `None`: no pings.
     pub grpc_keepalive_timeout: Option<Duration>,
     pub enable_grpc_gateway: bool,
 
@@ -153,7 +163,7 @@ impl Config {
     ) -> Result<Parsed, ConfigError> {
         let (mut settings, mut notices) = match args::parse(args)? {
             args::Command::Help => return Ok(Parsed::Help(help_text())),
-            args::Command::Version => return Ok(Parsed::Version(version_text())),
+            args::Command::Version => return Ok(Parsed::Version),
             args::Command::Run(settings, notices) => (settings, notices),
         };
         let file = match settings.text("config-file") {

@@ -34,10 +34,10 @@ fn scripts() {
 #[test]
 fn help_and_version() {
     compare(&testdata().join("config/help.golden"), &help_text());
-    let version = version_text();
+    let version = version_text(Some("abc"));
     let lines: Vec<&str> = version.lines().collect();
     assert_eq!(lines[0], "etcd Version: 3.8.0");
-    assert!(lines[1].starts_with("Git SHA: "), "{version}");
+    assert_eq!(lines[1], "Git SHA: abc");
     assert_eq!(lines[2], "Lockgate Version: 3.8.0");
 }
 
@@ -106,7 +106,7 @@ fn run(case: &Case) -> String {
         case.env.iter().filter_map(|e| e.split_once('=')).map(|(k, v)| (k.to_owned(), v.to_owned())).collect();
     let outcome = match Config::from_args_on(&args, &env, machine) {
         Ok(Parsed::Help(_)) => "help\n".to_owned(),
-        Ok(Parsed::Version(_)) => "version\n".to_owned(),
+        Ok(Parsed::Version) => "version\n".to_owned(),
         Ok(Parsed::Run(config)) if case.show_all => format!("{config:#?}\n"),
         Ok(Parsed::Run(config)) => show(&config),
         Err(err) => format!("exit {}: {err}\n", err.exit_code()),
@@ -128,9 +128,9 @@ fn show(config: &Config) -> String {
     }
     match config.verify_bootstrap() {
         Ok(cluster) => {
-            let urls = url::join(&cluster.peer_urls);
-            let (major, minor) = cluster.version;
-            let _ = writeln!(text, "new cluster {}={urls} at {major}.{minor}", cluster.name);
+            let members = cluster.members.iter().map(|(name, urls)| format!("{name}={}", url::join(urls)));
+            let members = members.collect::<Vec<_>>().join(" ");
+            let _ = writeln!(text, "{:?} cluster {members} token {}", cluster.state, cluster.token);
         }
         Err(err) => {
             let _ = writeln!(text, "no new cluster: {err}");

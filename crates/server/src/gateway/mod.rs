@@ -9,6 +9,7 @@
 mod body;
 mod call;
 mod metadata;
+mod method_override;
 mod status;
 mod stream;
 
@@ -93,6 +94,10 @@ async fn handle<S: GrpcService>(gateway: Arc<Gateway<S>>, request: Request) -> R
     if let Some(clean) = clean_path(&path) {
         return redirect(&clean, request.uri());
     }
+    let request = match method_override::apply(request, gateway.limits.body_bytes_max).await {
+        Ok(request) => request,
+        Err(status) => return error_response(&status),
+    };
     match gateway.paths.get(path.as_str()) {
         None => error_response(&Status::new(Code::NotFound, "Not Found")),
         Some(_) if request.method() != Method::POST => {

@@ -11,6 +11,7 @@ use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use futures_util::future::BoxFuture;
 use http::{HeaderMap, Request, Response};
 use http_body::{Body, Frame, SizeHint};
 use parking_lot::RwLock;
@@ -114,22 +115,51 @@ pub struct Guard {
     pub slow: Duration,
     /// Calls may ask to be refused while there is no leader.
     pub has_leader: Arc<dyn Fn() -> bool + Send + Sync>,
+    /// Streams may ask to be ended when there has been no leader for a while.
+    pub leader_lost: LeaderLost,
+    /// A learner serves little.
+    pub is_learner: Arc<dyn Fn() -> bool + Send + Sync>,
 }
+
+/// Makes a future that ends when the leader has been lost for a while.
+pub type LeaderLost = Arc<dyn Fn() -> BoxFuture<'static, ()> + Send + Sync>;
+
+/// What a learner serves; of ranges, the serializable ones.
+const SERVED_BY_LEARNERS: &[(&str, &str)] =
+    &[("etcdserverpb.KV", "Range"), ("etcdserverpb.Maintenance", "Snapshot"), ("etcdserverpb.Maintenance", "Status")];
 
 impl Guard {
     /// Lets everything pass.
     pub fn open() -> Guard {
-        Guard { message_bytes_max: usize::MAX, slow: Duration::MAX, has_leader: Arc::new(|| true) }
+        Guard {
+            message_bytes_max: usize::MAX,
+            slow: Duration::MAX,
+            has_leader: Arc::new(|| true),
+            leader_lost: Arc::new(|| Box::pin(std::future::pending())),
+            is_learner: Arc::new(|| false),
+        }
     }
 
-    fn refusal(&self, headers: &HeaderMap) -> Option<Status> {
+    fn refusal(&self, method: usize, headers: &HeaderMap) -> Option<Status> {
+        let (service, name, _) = METHODS[method];
+        if (self.is_learner)() && !SERVED_BY_LEARNERS.contains(&(service, name)) {
+            return Some(status::not_supported_for_learner());
+        }
         let version = headers.get("client-api-version");
         if version.is_some_and(|value| std::str::from_utf8(value.as_bytes()).is_err()) {
             return Some(status::invalid_client_api_version());
         }
-        let asks = headers.get("hasleader").is_some_and(|value| value.as_bytes() == b"true");
-        (asks && !(self.has_leader)()).then(status::no_leader)
+        (needs_leader(headers) && !(self.has_leader)()).then(status::no_leader)
     }
+
+    /// A stream that was begun with a leader in mind ends with it.
+    fn lost(&self, method: usize, headers: &HeaderMap) -> Option<BoxFuture<'static, ()>> {
+        (METHODS[method].2 != "unary" && needs_leader(headers)).then(|| (self.leader_lost)())
+    }
+}
+
+fn needs_leader(headers: &HeaderMap) -> bool {
+    headers.get("hasleader").is_some_and(|value| value.as_bytes() == b"true")
 }
 
 /// Counts every call of a method that etcd has; other paths pass untouched.
@@ -178,9 +208,10 @@ where
         };
         let call = Call::start(&self.grpc, method, request.headers(), self.guard.slow);
         let incoming = Direction::Received(self.grpc.clone(), method);
-        let refusal = self.guard.refusal(request.headers());
+        let refusal = self.guard.refusal(method, request.headers());
+        let lost = self.guard.lost(method, request.headers());
         let bytes_max = self.guard.message_bytes_max;
-        let request = request.map(|body| Counted { refusal, bytes_max, ..Counted::new(body, incoming) });
+        let request = request.map(|body| Counted { refusal, lost, bytes_max, ..Counted::new(body, incoming) });
         GrpcFuture { inner: self.inner.call(request), call: Some(call) }
     }
 }
@@ -287,16 +318,35 @@ pub struct Counted<B> {
     frames: FrameReader,
     /// Given to whoever reads the body, in place of it.
     refusal: Option<Status>,
+    lost: Option<BoxFuture<'static, ()>>,
     bytes_max: usize,
+    /// What there is to say about the end is said.
+    ended: bool,
 }
 
 impl<B> Counted<B> {
     fn new(inner: B, direction: Direction) -> Counted<B> {
-        Counted { inner, direction, frames: FrameReader::default(), refusal: None, bytes_max: usize::MAX }
+        Counted {
+            inner,
+            direction,
+            frames: FrameReader::default(),
+            refusal: None,
+            lost: None,
+            bytes_max: usize::MAX,
+            ended: false,
+        }
     }
 
     fn uncounted(inner: B) -> Counted<B> {
         Counted::new(inner, Direction::Uncounted)
+    }
+
+    /// What is wrong with a request that ends here.
+    fn cut_short(&self) -> Option<Status> {
+        match &self.direction {
+            Direction::Received(_, method) if !self.ended => self.frames.cut_short(METHODS[*method].2),
+            _ => None,
+        }
     }
 
     fn count(&mut self, frame: &Frame<Bytes>) {
@@ -331,8 +381,19 @@ where
         if let Some(status) = this.refusal.take() {
             return Poll::Ready(Some(Err(status.into())));
         }
+        if let Some(lost) = &mut this.lost
+            && lost.as_mut().poll(cx).is_ready()
+        {
+            this.lost = None;
+            return Poll::Ready(Some(Err(status::no_leader().into())));
+        }
         let frame = match ready!(Pin::new(&mut this.inner).poll_frame(cx)) {
             Some(Ok(frame)) => frame,
+            None => {
+                let cut_short = this.cut_short();
+                this.ended = true;
+                return Poll::Ready(cut_short.map(|status| Err(status.into())));
+            }
             other => return Poll::Ready(other.map(|frame| frame.map_err(Into::into))),
         };
         this.count(&frame);
@@ -345,7 +406,7 @@ where
     }
 
     fn is_end_stream(&self) -> bool {
-        self.refusal.is_none() && self.inner.is_end_stream()
+        self.refusal.is_none() && self.inner.is_end_stream() && self.cut_short().is_none()
     }
 
     fn size_hint(&self) -> SizeHint {
@@ -363,12 +424,13 @@ struct FrameReader {
     left: usize,
     /// The longest message announced.
     largest: usize,
+    messages: u64,
 }
 
 impl FrameReader {
     /// Messages whose header ended in this chunk, and bytes of messages in it.
     fn read(&mut self, mut chunk: &[u8]) -> (u64, u64) {
-        let (mut messages, mut bytes) = (0, 0);
+        let (before, mut bytes) = (self.messages, 0);
         while !chunk.is_empty() {
             if self.left > 0 {
                 let taken = self.left.min(chunk.len());
@@ -383,13 +445,26 @@ impl FrameReader {
             self.header_bytes += 1;
             chunk = &chunk[1..];
             if self.header_bytes == 5 {
-                messages += 1;
+                self.messages += 1;
                 self.left = self.length as usize;
                 self.largest = self.largest.max(self.left);
                 (self.header_bytes, self.length) = (0, 0);
             }
         }
-        (messages, bytes)
+        (self.messages - before, bytes)
+    }
+
+    /// What a request that ends here is answered with; codes and words are grpc-go's.
+    fn cut_short(&self, kind: &str) -> Option<Status> {
+        match kind {
+            "unary" if self.left > 0 => Some(Status::unknown("unexpected EOF")),
+            "unary" if self.messages == 0 => Some(Status::unknown("EOF")),
+            _ if self.left > 0 => Some(Status::internal("unexpected EOF")),
+            "server_stream" if self.messages == 0 => Some(Status::internal(
+                "cardinality violation: received no request message from non-client-streaming RPC",
+            )),
+            _ => None,
+        }
     }
 }
 
@@ -409,6 +484,25 @@ mod tests {
             let mut reader = FrameReader::default();
             let total = wire.chunks(size).map(|chunk| reader.read(chunk)).fold((0, 0), |a, b| (a.0 + b.0, a.1 + b.1));
             assert_eq!((total, reader.largest), ((3, 305), 300), "chunks of {size}");
+        }
+    }
+
+    #[test]
+    fn requests_that_end_early() {
+        let complaint = |wire: &[u8], kind| {
+            let mut reader = FrameReader::default();
+            reader.read(wire);
+            reader.cut_short(kind).map(|status| (status.code() as i32, status.message().to_owned()))
+        };
+        let (cut, half_header, whole) = (b"\0\0\0\0\x05ab", b"\0\0", b"\0\0\0\0\x02ab");
+        assert_eq!(complaint(cut, "unary"), Some((2, "unexpected EOF".to_owned())));
+        assert_eq!(complaint(cut, "bidi_stream"), Some((13, "unexpected EOF".to_owned())));
+        assert_eq!(complaint(b"", "unary"), Some((2, "EOF".to_owned())));
+        assert_eq!(complaint(half_header, "unary"), Some((2, "EOF".to_owned())));
+        assert_eq!(complaint(b"", "bidi_stream"), None);
+        assert_eq!(complaint(b"", "server_stream").map(|(code, _)| code), Some(13));
+        for kind in ["unary", "server_stream", "bidi_stream"] {
+            assert_eq!(complaint(whole, kind), None);
         }
     }
 }

@@ -47,6 +47,13 @@ pub(super) const METHODS: &[(&str, &str, &str)] = &[
     ("grpc.health.v1.Health", "Check", "unary"),
     ("grpc.health.v1.Health", "List", "unary"),
     ("grpc.health.v1.Health", "Watch", "server_stream"),
+    ("v3electionpb.Election", "Campaign", "unary"),
+    ("v3electionpb.Election", "Leader", "unary"),
+    ("v3electionpb.Election", "Observe", "server_stream"),
+    ("v3electionpb.Election", "Proclaim", "unary"),
+    ("v3electionpb.Election", "Resign", "unary"),
+    ("v3lockpb.Lock", "Lock", "unary"),
+    ("v3lockpb.Lock", "Unlock", "unary"),
 ];
 
 /// Names of gRPC's codes as labels have them, by number.

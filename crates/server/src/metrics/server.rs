@@ -180,6 +180,26 @@ pub enum Op {
 const OPS: usize = Op::Unknown as usize + 1;
 
 impl Op {
+    /// The operation that `node::request_name` names.
+    pub fn named(name: &str) -> Op {
+        match name {
+            "Put" => Op::Put,
+            "Txn" => Op::Txn,
+            "DeleteRange" => Op::DeleteRange,
+            "Compaction" => Op::Compaction,
+            "LeaseGrant" => Op::LeaseGrant,
+            "LeaseRevoke" => Op::LeaseRevoke,
+            "LeaseCheckpoint" => Op::LeaseCheckpoint,
+            "Alarm" => Op::Alarm,
+            "Range" => Op::Range,
+            "ClusterVersionSet" => Op::ClusterVersionSet,
+            "ClusterMemberAttrSet" => Op::ClusterMemberAttrSet,
+            "DowngradeInfoSet" => Op::DowngradeInfoSet,
+            "DowngradeVersionTest" => Op::DowngradeVersionTest,
+            _ => Op::Unknown,
+        }
+    }
+
     /// The label; the variants carry etcd's names, all but the last.
     fn label(self) -> String {
         match self {

@@ -1,15 +1,15 @@
-//! Cluster: the member list. Changes of it come with replication.
+//! Cluster: the members, and changes of them.
 
-use membership::Member as ClusterMember;
+use membership::{Cluster as Members, Member as ClusterMember, MemberId};
 use proto::etcdserverpb::{
     Member, MemberAddRequest, MemberAddResponse, MemberListRequest, MemberListResponse, MemberPromoteRequest,
     MemberPromoteResponse, MemberRemoveRequest, MemberRemoveResponse, MemberUpdateRequest, MemberUpdateResponse,
-    cluster_server::Cluster,
+    ResponseHeader, cluster_server::Cluster,
 };
 use tonic::{Request, Response, Status};
 
 use super::Context;
-use crate::status;
+use crate::{config::Url, status};
 
 pub struct ClusterService(pub Context);
 
@@ -19,29 +19,67 @@ impl Cluster for ClusterService {
         if request.into_inner().linearizable {
             self.0.linearize().await?;
         }
-        let members = self.0.node.cluster().members().map(member).collect();
-        // As in etcd, this header has no revision.
-        Ok(Response::new(MemberListResponse { header: Some(self.0.header_at(0)), members }))
+        let members = list(&self.0.node.cluster());
+        Ok(Response::new(MemberListResponse { header: self.header(), members }))
     }
 
-    async fn member_add(&self, _: Request<MemberAddRequest>) -> Result<Response<MemberAddResponse>, Status> {
-        Err(status::unsupported("adding members"))
+    async fn member_add(&self, request: Request<MemberAddRequest>) -> Result<Response<MemberAddResponse>, Status> {
+        let request = request.into_inner();
+        let urls = check_urls(&request.peer_ur_ls)?;
+        let added = self.0.part.add_member(&urls, request.is_learner).await;
+        let (added, cluster) = added.map_err(|e| status::from_reconfigure(&e))?;
+        let header = self.header();
+        Ok(Response::new(MemberAddResponse { header, member: Some(member(&added)), members: list(&cluster) }))
     }
 
-    async fn member_remove(&self, _: Request<MemberRemoveRequest>) -> Result<Response<MemberRemoveResponse>, Status> {
-        Err(status::unsupported("removing members"))
+    async fn member_remove(
+        &self,
+        request: Request<MemberRemoveRequest>,
+    ) -> Result<Response<MemberRemoveResponse>, Status> {
+        let removed = self.0.part.remove_member(MemberId(request.into_inner().id)).await;
+        let cluster = removed.map_err(|e| status::from_reconfigure(&e))?;
+        Ok(Response::new(MemberRemoveResponse { header: self.header(), members: list(&cluster) }))
     }
 
-    async fn member_update(&self, _: Request<MemberUpdateRequest>) -> Result<Response<MemberUpdateResponse>, Status> {
-        Err(status::unsupported("updating members"))
+    async fn member_update(
+        &self,
+        request: Request<MemberUpdateRequest>,
+    ) -> Result<Response<MemberUpdateResponse>, Status> {
+        let request = request.into_inner();
+        let urls = check_urls(&request.peer_ur_ls)?;
+        let updated = self.0.part.update_member(MemberId(request.id), urls).await;
+        let cluster = updated.map_err(|e| status::from_reconfigure(&e))?;
+        Ok(Response::new(MemberUpdateResponse { header: self.header(), members: list(&cluster) }))
     }
 
     async fn member_promote(
         &self,
-        _: Request<MemberPromoteRequest>,
+        request: Request<MemberPromoteRequest>,
     ) -> Result<Response<MemberPromoteResponse>, Status> {
-        Err(status::unsupported("promoting members"))
+        let promoted = self.0.part.promote_member(MemberId(request.into_inner().id)).await;
+        let members = promoted.map_err(|e| status::from_leader(&e))?;
+        let members = members.iter().map(member).collect();
+        Ok(Response::new(MemberPromoteResponse { header: self.header(), members }))
     }
+}
+
+impl ClusterService {
+    /// As in etcd, these headers have no revision.
+    fn header(&self) -> Option<ResponseHeader> {
+        Some(self.0.header_at(0))
+    }
+}
+
+/// A member that nobody could reach would cost the cluster a vote. etcd takes any text in an update; that harms.
+fn check_urls(urls: &[String]) -> Result<Vec<String>, Status> {
+    if urls.is_empty() {
+        return Err(status::member_bad_urls());
+    }
+    urls.iter().map(|url| Url::parse(url).map(|url| url.to_string()).map_err(|_| status::member_bad_urls())).collect()
+}
+
+fn list(cluster: &Members) -> Vec<Member> {
+    cluster.members().map(member).collect()
 }
 
 fn member(m: &ClusterMember) -> Member {

@@ -97,6 +97,9 @@ impl Context {
     pub(crate) async fn range(&self, request: &RangeRequest) -> Result<RangeResult, Status> {
         check::range(request).map_err(|e| status::from_check(&e))?;
         if !request.serializable {
+            if self.node.is_learner() {
+                return Err(status::not_supported_for_learner());
+            }
             self.linearize().await?;
         }
         if !is_large(request) {

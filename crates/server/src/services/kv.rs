@@ -1,5 +1,7 @@
 //! KV: range, put, delete, txn, compaction.
 
+use std::time::Instant;
+
 use mvcc::check;
 use node::{Response as Applied, quota};
 use proto::etcdserverpb::{
@@ -10,7 +12,7 @@ use proto::etcdserverpb::{
 use tonic::{Request, Response, Status};
 
 use super::{Context, mismatch, range_stream::RangeChunks};
-use crate::status;
+use crate::{metrics::server::Op, status};
 
 pub struct KvService(pub Context);
 
@@ -67,10 +69,14 @@ impl Kv for KvService {
         let request = request.into_inner();
         check::txn(&request, self.0.limits.txn_ops_max).map_err(|e| status::from_check(&e))?;
         let mut response = if mvcc::is_read_only(&request) {
+            let begin = Instant::now();
             if !mvcc::is_serializable(&request) {
                 self.0.linearize().await?;
             }
-            self.0.node.store().read_txn(&request).map_err(|e| status::from_mvcc(&e))?
+            let result = self.0.node.store().read_txn(&request);
+            let took = begin.elapsed().as_secs_f64();
+            self.0.metrics.server.request_duration.observe(Op::ReadonlyTxn, result.is_ok(), took);
+            result.map_err(|e| status::from_mvcc(&e))?
         } else {
             self.0.check_quota(quota::txn_cost(&request))?;
             let txn = InternalRaftRequest { txn: Some(request), ..Default::default() };

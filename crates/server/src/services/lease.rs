@@ -70,17 +70,10 @@ impl Lease for LeaseService {
         request: Request<LeaseTimeToLiveRequest>,
     ) -> Result<Response<LeaseTimeToLiveResponse>, Status> {
         let request = request.into_inner();
-        self.0.linearize().await?;
-        let found = self.0.node.lessor().lock().time_to_live(self.0.node.now(), request.id, request.keys);
+        let found = self.0.part.lease_time_to_live(request).await.map_err(|e| status::from_leader(&e))?;
         let header = Some(self.0.header());
         Ok(Response::new(match found {
-            Some(found) => LeaseTimeToLiveResponse {
-                header,
-                id: request.id,
-                ttl: found.remaining,
-                granted_ttl: found.granted,
-                keys: found.keys,
-            },
+            Some(found) => LeaseTimeToLiveResponse { header, ..found },
             None => LeaseTimeToLiveResponse { header, id: request.id, ttl: -1, ..Default::default() },
         }))
     }
@@ -96,6 +89,6 @@ impl Lease for LeaseService {
 /// The header is made before the renewal, so that its revision is never one at which the lease was already gone.
 async fn keep_alive(context: &Context, id: i64) -> Result<LeaseKeepAliveResponse, Status> {
     let header = Some(context.header());
-    let ttl = context.node.renew_lease(id).await.map_err(|e| status::from_propose(&e))?;
+    let ttl = context.part.renew_lease(id).await.map_err(|e| status::from_leader(&e))?;
     Ok(LeaseKeepAliveResponse { header, id, ttl: ttl.unwrap_or(0) })
 }

@@ -1,5 +1,8 @@
 //! Maintenance: status, alarms, defragmentation, hashes, snapshots, downgrade.
 
+use std::time::Instant;
+
+use membership::MemberId;
 use node::Response as Applied;
 use proto::{
     Version,
@@ -55,7 +58,7 @@ impl Maintenance for MaintenanceService {
             raft_applied_index: at.applied_index,
             errors,
             db_size_in_use: node.backend().size_in_use() as i64,
-            is_learner: false,
+            is_learner: node.is_learner(),
             storage_version: storage_version.map(|v| v.stored()).unwrap_or_default(),
             db_size_quota: node.quota().bytes_max().map_or(-1, |max| max as i64),
             downgrade_info: Some(DowngradeInfo {
@@ -83,7 +86,9 @@ impl Maintenance for MaintenanceService {
 
     async fn hash(&self, _: Request<HashRequest>) -> Result<Response<HashResponse>, Status> {
         let (backend, store) = (self.0.node.backend().clone(), self.0.node.store().clone());
+        let begin = Instant::now();
         let hash = tokio::task::spawn_blocking(move || (backend.hash(), store.revision())).await;
+        self.0.metrics.mvcc.hash.observe(begin.elapsed().as_secs_f64());
         let (hash, revision) = hash.map_err(|e| status::unknown(e.to_string()))?;
         let hash = hash.map_err(|e| status::unknown(e.to_string()))?;
         Ok(Response::new(HashResponse { header: Some(self.0.header_at(revision)), hash }))
@@ -91,7 +96,9 @@ impl Maintenance for MaintenanceService {
 
     async fn hash_kv(&self, request: Request<HashKvRequest>) -> Result<Response<HashKvResponse>, Status> {
         let (store, revision) = (self.0.node.store().clone(), request.into_inner().revision);
+        let begin = Instant::now();
         let hash = tokio::task::spawn_blocking(move || store.hash_kv(revision)).await;
+        self.0.metrics.mvcc.hash_rev.observe(begin.elapsed().as_secs_f64());
         let hash = hash.map_err(|e| status::unknown(e.to_string()))?.map_err(|e| status::from_mvcc(&e))?;
         Ok(Response::new(HashKvResponse {
             header: Some(self.0.header_at(hash.revision)),
@@ -115,7 +122,9 @@ impl Maintenance for MaintenanceService {
         if target == self.0.member_id() {
             return Ok(Response::new(MoveLeaderResponse { header: None }));
         }
-        Err(status::bad_leader_transferee())
+        let node = &self.0.node;
+        node.move_leader(MemberId(target), node.request_timeout()).await.map_err(status::from_move)?;
+        Ok(Response::new(MoveLeaderResponse { header: None }))
     }
 
     async fn downgrade(&self, request: Request<DowngradeRequest>) -> Result<Response<DowngradeResponse>, Status> {

@@ -1,6 +1,7 @@
 //! The gRPC services. Each call reads as a line: check, ask or propose, answer.
 
 mod cluster;
+mod concurrency;
 pub mod hot;
 mod known;
 mod kv;
@@ -9,18 +10,30 @@ mod maintenance;
 mod range_stream;
 pub mod watch;
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
-use node::Node;
+use node::{Node, ProposeError};
 use proto::etcdserverpb::{InternalRaftRequest, ResponseHeader};
 use tokio::runtime::Handle;
 use tonic::Status;
 
 pub use self::{
-    cluster::ClusterService, known::Known, kv::KvService, lease::LeaseService, maintenance::MaintenanceService,
+    cluster::ClusterService,
+    concurrency::{ElectionService, LockService},
+    known::Known,
+    kv::KvService,
+    lease::LeaseService,
+    maintenance::MaintenanceService,
     watch::WatchService,
 };
-use crate::status;
+use crate::{
+    cluster::Part,
+    metrics::{Metrics, server::Op},
+    status,
+};
 
 pub(crate) const MESSAGE_OVERHEAD_BYTES: usize = 512 * 1024;
 
@@ -28,7 +41,9 @@ pub(crate) const MESSAGE_OVERHEAD_BYTES: usize = 512 * 1024;
 #[derive(Clone)]
 pub struct Context {
     pub node: Arc<Node>,
+    pub part: Part,
     pub limits: Limits,
+    metrics: Arc<Metrics>,
     /// Where calls run that take long.
     pool: Handle,
     cluster_id: u64,
@@ -45,9 +60,9 @@ pub struct Limits {
 }
 
 impl Context {
-    pub fn new(node: Arc<Node>, limits: Limits, pool: Handle) -> Context {
-        let cluster = node.cluster();
-        Context { cluster_id: cluster.id.0, member_id: cluster.local.0, node, limits, pool }
+    pub fn new(part: Part, limits: Limits, metrics: Arc<Metrics>, pool: Handle) -> Context {
+        let (node, cluster) = (part.node.clone(), part.node.cluster());
+        Context { cluster_id: cluster.id.0, member_id: cluster.local.0, node, part, limits, metrics, pool }
     }
 
     pub fn member_id(&self) -> u64 {
@@ -74,11 +89,19 @@ impl Context {
     }
 
     async fn propose(&self, request: InternalRaftRequest) -> Result<node::Response, Status> {
-        self.node.propose(request).await.map_err(|e| status::from_propose(&e))
+        let (begin, op) = (Instant::now(), Op::named(node::request_name(&request)));
+        let result = self.node.propose(request).await;
+        // An error that apply answers is an answer.
+        let success = matches!(result, Ok(_) | Err(ProposeError::Apply(_)));
+        self.metrics.server.request_duration.observe(op, success, begin.elapsed().as_secs_f64());
+        result.map_err(|e| status::from_propose(&e))
     }
 
     async fn linearize(&self) -> Result<(), Status> {
-        self.node.read_index().await.map_err(status::from_read)
+        self.node.read_index().await.map_err(|error| {
+            self.metrics.server.read_indexes_failed.inc();
+            status::from_read(error)
+        })
     }
 }
 

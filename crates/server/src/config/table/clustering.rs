@@ -1,9 +1,10 @@
 //! Flags of the groups Clustering and Discovery.
 
 use super::Kind::*;
-use super::{Flag, ONE_MEMBER, flag};
+use super::{Flag, flag};
 
-pub(in crate::config) const NO_DISCOVERY: &str = "discovery is not supported by this version, which runs single-member clusters; name the member in --initial-cluster";
+pub(in crate::config) const NO_DISCOVERY: &str =
+    "discovery is not supported by this version; name the members in --initial-cluster";
 
 #[rustfmt::skip]
 pub(super) const FLAGS: &[Flag] = &[
@@ -14,13 +15,12 @@ pub(super) const FLAGS: &[Flag] = &[
         "`new` to found a cluster, `existing` to join one; not read once there is data."),
     flag("initial-cluster-token", Text, "etcd-cluster", "Makes the ids of a new cluster differ from other clusters'."),
     flag("initial-cluster-version", Text, "3.8",
-        "Cluster version at which a new cluster starts, 3.7 or 3.8; at 3.7 a real etcd 3.7 can take the data dir over. \
-         Not an etcd flag."),
+        "Cluster version, 3.7 or 3.8, beyond which a cluster does not rise while this member leads; at 3.7 a real etcd \
+         3.7 can take the data dir over. Not an etcd flag."),
     flag("advertise-client-urls", Urls, "http://localhost:2379",
         "Client URLs that this member tells clients; required with --listen-client-urls."),
-    flag("strict-reconfig-check", Bool, "true", "Refuse membership changes that would lose the quorum.")
-        .ignored(ONE_MEMBER),
-    flag("pre-vote", Bool, "true", "Ask before an election whether it could be won.").ignored(ONE_MEMBER),
+    flag("strict-reconfig-check", Bool, "true", "Refuse membership changes that would lose the quorum."),
+    flag("pre-vote", Bool, "true", "Ask before an election whether it could be won."),
     flag("auto-compaction-retention", Text, "0",
         "History to keep: hours or a duration (periodic), or revisions (revision); 0 compacts nothing."),
     flag("auto-compaction-mode", Text, "periodic",

@@ -1,7 +1,7 @@
 //! Flags of the group Member.
 
 use super::Kind::*;
-use super::{Flag, ONE_MEMBER, flag};
+use super::{Flag, flag};
 
 #[rustfmt::skip]
 pub(super) const FLAGS: &[Flag] = &[
@@ -11,8 +11,7 @@ pub(super) const FLAGS: &[Flag] = &[
     flag("snapshot-count", Uint, "10000", "Applied entries between two snapshots of the log."),
     flag("heartbeat-interval", Uint, "100", "Milliseconds between heartbeats of a leader."),
     flag("election-timeout", Uint, "1000", "Milliseconds without a leader before an election; at least 5 heartbeats."),
-    flag("initial-election-tick-advance", Bool, "true", "Skip most of the first election timeout when starting.")
-        .ignored("a single member always starts its election at once"),
+    flag("initial-election-tick-advance", Bool, "true", "Skip most of the first election timeout when starting."),
     flag("listen-peer-urls", Urls, "http://localhost:2380", "URLs to listen on for other members."),
     flag("listen-client-urls", Urls, "http://localhost:2379",
         "URLs to listen on for clients: gRPC, and HTTP unless --listen-client-http-urls is given."),
@@ -33,15 +32,17 @@ pub(super) const FLAGS: &[Flag] = &[
     flag("max-txn-ops", Uint, "128", "Operations allowed in one transaction."),
     flag("max-request-bytes", Uint, "1572864", "Largest client request in bytes."),
     flag("max-concurrent-streams", Uint32, "4294967295", "Streams that one client connection may have open."),
-    flag("grpc-keepalive-min-time", Duration, "5s", "Shortest interval at which a client may ping."),
+    flag("grpc-keepalive-min-time", Duration, "5s", 
+        "Shortest interval at which a client may ping; one that pings more often is disconnected. 0 means 5m."),
     flag("grpc-keepalive-interval", Duration, "2h", "Interval of the server's pings to a client; 0 sends none."),
     flag("grpc-keepalive-timeout", Duration, "20s",
-        "Wait for the answer to such a ping before the connection is closed; 0 waits for ever."),
+        "Wait for the answer to such a ping before the connection is closed; 0 sends no pings."),
     flag("socket-reuse-port", Bool, "false", "Set SO_REUSEPORT on listeners.").nested("socket-options", "reuse-port"),
     flag("socket-reuse-address", Bool, "false", "Set SO_REUSEADDR on listeners.")
-        .nested("socket-options", "reuse-address"),
+        .nested("socket-options", "reuse-address")
+        .ignored("listeners always have it, so that a restart need not wait for old connections"),
     flag("enable-grpc-gateway", Bool, "true", "Serve the JSON gateway under /v3/."),
-    flag("raft-read-timeout", Duration, "5s", "Read timeout of connections between members.").ignored(ONE_MEMBER),
-    flag("raft-write-timeout", Duration, "5s", "Write timeout of connections between members.").ignored(ONE_MEMBER),
+    flag("raft-read-timeout", Duration, "5s", "Read timeout of connections between members."),
+    flag("raft-write-timeout", Duration, "5s", "Write timeout of connections between members."),
     flag("feature-gates", Text, "", "Server features to switch, as `Name=true,Other=false`."),
 ];

@@ -121,8 +121,6 @@ const fn flag(name: &'static str, kind: Kind, default: &'static str, help: &'sta
     Flag { name, kind, default, help, status: Status::Works, key: Key::Same }
 }
 
-const ONE_MEMBER: &str = "matters only with more than one member";
-
 #[cfg(test)]
 mod tests {
     use std::collections::HashSet;

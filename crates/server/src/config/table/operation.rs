@@ -1,7 +1,7 @@
 //! Flags of the groups about running a member: monitoring, logging, tracing, features, unsafe, general.
 
 use super::Kind::*;
-use super::{Flag, ONE_MEMBER, flag};
+use super::{Flag, flag};
 
 const NO_TRACING: &str = "distributed tracing is not supported by this version; use the logs and /metrics";
 const NO_TRACING_NO_USE: &str = "used with --enable-distributed-tracing only, which this version does not have";
@@ -38,25 +38,23 @@ pub(super) const TRACING: &[Flag] = &[
 
 #[rustfmt::skip]
 pub(super) const FEATURES: &[Flag] = &[
-    flag("corrupt-check-time", Duration, "0s", "Interval of comparing hashes with other members; 0 is never.")
-        .ignored(ONE_MEMBER),
-    flag("compact-hash-check-time", Duration, "1m", "Interval of comparing compaction hashes with other members.")
-        .ignored(ONE_MEMBER),
+    flag("corrupt-check-time", Duration, "0s", "Interval of comparing hashes with other members; 0 is never."),
+    flag("compact-hash-check-time", Duration, "1m", "Interval of comparing compaction hashes with other members."),
     flag("compaction-batch-limit", Int, "0", "Revisions deleted in one step of a compaction; 0 means 1000."),
     flag("compaction-sleep-interval", Duration, "0s", "Pause between two such steps; 0 means 10ms."),
     flag("watch-progress-notify-interval", Duration, "0s", "Interval of progress notices to quiet watches; 0 means 10m."),
     flag("warning-apply-duration", Duration, "100ms", "Log a warning when applying a request takes longer."),
     flag("bootstrap-defrag-threshold-megabytes", Uint, "0",
         "Defragment at start if that frees at least as many megabytes; 0 is never."),
-    flag("max-learners", Int, "1", "Learners allowed at one time.").ignored(ONE_MEMBER),
-    flag("downgrade-check-time", Duration, "5s", "Interval of looking whether a downgrade has finished."),
+    flag("max-learners", Int, "1", "Learners allowed at one time."),
+    flag("downgrade-check-time", Duration, "5s", "Interval of looking whether a downgrade has finished.")
+        .ignored("downgrades are not supported by this version"),
     flag("snapshot-catchup-entries", Uint, "5000", "Entries kept in the log after a snapshot, for slow members."),
 ];
 
 #[rustfmt::skip]
 pub(super) const UNSAFE: &[Flag] = &[
-    flag("force-new-cluster", Bool, "false", "Make a cluster of this member alone out of its data dir.")
-        .refused("rewriting the membership of a data dir is not supported by this version; restore a snapshot instead"),
+    flag("force-new-cluster", Bool, "false", "Make a cluster of this member alone out of its data dir; for disasters."),
     flag("unsafe-no-fsync", Bool, "false", "Do not sync files; a crash of the machine loses data."),
 ];
 

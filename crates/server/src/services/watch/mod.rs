@@ -1,5 +1,6 @@
 //! Watch: many watchers on one stream.
 
+mod pace;
 mod reply;
 mod session;
 

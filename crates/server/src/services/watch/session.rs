@@ -2,6 +2,7 @@
 
 use std::{
     collections::{BTreeMap, VecDeque},
+    future::Future,
     pin::Pin,
     sync::Arc,
     task::{Context as TaskContext, Poll},
@@ -12,10 +13,13 @@ use mvcc::{WatchError, WatchItem, WatchSpec, WatchStream};
 use proto::etcdserverpb::{
     ResponseHeader, WatchCreateRequest, WatchRequest, WatchResponse, watch_request::RequestUnion,
 };
-use tokio::time::{Instant, Interval};
+use tokio::time::{Instant, Interval, Sleep};
 use tonic::{Status, Streaming};
 
-use super::reply::{WatchReply, fragments};
+use super::{
+    pace::Pace,
+    reply::{WatchReply, fragments},
+};
 use crate::{services::Context, status};
 
 /// The id in answers that belong to no watcher.
@@ -36,6 +40,9 @@ pub struct WatchSession {
     progress: Interval,
     /// Events that may still go out before requests and the clock are looked at again.
     events_left: u32,
+    pace: Pace,
+    /// Made when the stream rests for the first time.
+    rest: Option<Pin<Box<Sleep>>>,
 }
 
 /// Looking at requests costs as much as sending an event; a client that cancels in a flood waits for so many.
@@ -66,10 +73,14 @@ impl WatchSession {
             watchers: BTreeMap::new(),
             progress,
             events_left: 0,
+            pace: Pace::default(),
+            rest: None,
         }
     }
 
     fn handle(&mut self, request: WatchRequest) {
+        // Who asks is answered now.
+        self.pace.handle_hurry();
         match request.request_union {
             Some(RequestUnion::CreateRequest(create)) => self.create(&create),
             Some(RequestUnion::CancelRequest(cancel)) => self.cancel(cancel.watch_id),
@@ -114,6 +125,7 @@ impl WatchSession {
     fn events(&mut self, item: WatchItem) -> WatchReply {
         let header = self.context.header_at(item.revision);
         let count = item.events.len();
+        self.pace.handle_sent(count);
         let mut fragment = false;
         if let Some(wants) = self.watchers.get_mut(&item.watch_id) {
             wants.quiet &= count == 0;
@@ -147,6 +159,30 @@ impl WatchSession {
                 self.stream.progress(*id);
             }
             wants.quiet = true;
+        }
+    }
+
+    /// Whether events are to wait.
+    fn poll_rest(&mut self, cx: &mut TaskContext<'_>) -> bool {
+        let Some(end) = self.pace.handle_event(Instant::now()) else { return false };
+        if self.stream.is_half_full() {
+            self.pace.handle_hurry();
+            return false;
+        }
+        self.rest_until(end, cx);
+        true
+    }
+
+    /// Comes back at `end`, and not for events before it.
+    fn rest_until(&mut self, end: Instant, cx: &mut TaskContext<'_>) {
+        self.events_left = 0;
+        self.stream.hush();
+        let rest = self.rest.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(end)));
+        if rest.deadline() != end {
+            rest.as_mut().reset(end);
+        }
+        if rest.as_mut().poll(cx).is_ready() {
+            cx.waker().wake_by_ref();
         }
     }
 
@@ -193,10 +229,16 @@ impl Stream for WatchSession {
         if let Some(reply) = this.outgoing.pop_front() {
             return Poll::Ready(Some(Ok(reply)));
         }
-        match this.stream.next() {
-            Some(item) => Poll::Ready(Some(Ok(this.events(item)))),
-            None => Poll::Pending,
+        if this.poll_rest(cx) {
+            return Poll::Pending;
         }
+        if let Some(item) = this.stream.next() {
+            return Poll::Ready(Some(Ok(this.events(item))));
+        }
+        if let Some(end) = this.pace.handle_dry(Instant::now()) {
+            this.rest_until(end, cx);
+        }
+        Poll::Pending
     }
 }
 

@@ -1,5 +1,9 @@
 //! Listening and serving: gRPC over HTTP/2 and HTTP/1.1 on one port.
 
+mod frame;
+mod ping_policy;
+mod policed;
+
 use std::{io, net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
 
 use axum::Router;
@@ -13,6 +17,7 @@ use tokio::{
     sync::{mpsc, watch},
 };
 
+use self::policed::Policed;
 use crate::{
     config::{Config, Scheme, Url},
     workers::Workers,
@@ -28,6 +33,8 @@ pub enum ListenError {
     Bind { addr: String, cause: io::Error },
     #[error("failed to find an address for {host}: {cause}")]
     Resolve { host: String, cause: io::Error },
+    #[error("--listen-peer-urls: {url}: members reach each other over TCP; use an http:// URL")]
+    PeerSocket { url: String },
 }
 
 fn hint(error: &io::Error) -> &'static str {
@@ -49,8 +56,16 @@ impl Listener {
     pub async fn bind(url: &Url, config: &Config) -> Result<Listener, ListenError> {
         match url.scheme {
             Scheme::Unix | Scheme::Unixs => bind_unix(url),
-            Scheme::Http | Scheme::Https => bind_tcp(url, config).await,
+            Scheme::Http | Scheme::Https => bind_tcp(url, config).await.map(Listener::Tcp),
         }
+    }
+}
+
+/// The port for other members, which speak etcd's peer protocol over TCP.
+pub async fn bind_peer(url: &Url, config: &Config) -> Result<TcpListener, ListenError> {
+    match url.scheme {
+        Scheme::Http | Scheme::Https => bind_tcp(url, config).await,
+        Scheme::Unix | Scheme::Unixs => Err(ListenError::PeerSocket { url: url.to_string() }),
     }
 }
 
@@ -74,13 +89,13 @@ fn bind_unix(url: &Url) -> Result<Listener, ListenError> {
     }
 }
 
-async fn bind_tcp(url: &Url, config: &Config) -> Result<Listener, ListenError> {
+async fn bind_tcp(url: &Url, config: &Config) -> Result<TcpListener, ListenError> {
     let host = format!("{}:{}", bracketed(&url.host), url.port);
     let resolve = |cause| ListenError::Resolve { host: host.clone(), cause };
     let mut addresses = tokio::net::lookup_host(&host).await.map_err(resolve)?;
     let none = || io::Error::new(io::ErrorKind::NotFound, "the name has no address");
     let addr = addresses.next().ok_or_else(|| resolve(none()))?;
-    bind_addr(addr, config).map(Listener::Tcp).map_err(|cause| ListenError::Bind { addr: addr.to_string(), cause })
+    bind_addr(addr, config).map_err(|cause| ListenError::Bind { addr: addr.to_string(), cause })
 }
 
 fn bind_addr(addr: SocketAddr, config: &Config) -> io::Result<TcpListener> {
@@ -104,6 +119,8 @@ pub struct Serving {
     pub concurrent_streams_max: u32,
     pub keepalive_interval: Option<Duration>,
     pub keepalive_timeout: Option<Duration>,
+    /// Between a client's pings.
+    pub keepalive_min_time: Duration,
 }
 
 impl Serving {
@@ -139,10 +156,11 @@ pub async fn serve(
             accepted = accept(&listener) => match accepted {
                 Ok(stream) => {
                     let (builder, router) = (serving.builder(), router.clone());
+                    let ping_min_time = serving.keepalive_min_time;
                     let (open, stop) = (open.clone(), stop.clone());
                     workers.run(move || {
                         tokio::spawn(async move {
-                            connection(stream, builder, TowerToHyperService::new(router), stop).await;
+                            connection(stream, ping_min_time, builder, TowerToHyperService::new(router), stop).await;
                             drop(open);
                         });
                     });
@@ -182,6 +200,7 @@ async fn accept(listener: &Listener) -> io::Result<Stream> {
 
 async fn connection(
     stream: Stream,
+    ping_min_time: Duration,
     builder: auto::Builder<TokioExecutor>,
     service: TowerToHyperService<Router>,
     stop: watch::Receiver<bool>,
@@ -189,12 +208,12 @@ async fn connection(
     match stream {
         Stream::Tcp(stream) => {
             if let Ok(stream) = tokio::net::TcpStream::from_std(stream) {
-                drive(TokioIo::new(stream), builder, service, stop).await;
+                drive(TokioIo::new(Policed::new(stream, ping_min_time)), builder, service, stop).await;
             }
         }
         Stream::Unix(stream) => {
             if let Ok(stream) = tokio::net::UnixStream::from_std(stream) {
-                drive(TokioIo::new(stream), builder, service, stop).await;
+                drive(TokioIo::new(Policed::new(stream, ping_min_time)), builder, service, stop).await;
             }
         }
     }
