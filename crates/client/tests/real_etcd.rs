@@ -296,3 +296,46 @@ async fn a_cluster_goes_on_when_its_leader_dies() {
         }
     }
 }
+
+/// Two of three members gone: reads that any member can answer are answered, all else says that there is no leader.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn without_a_leader_calls_say_so_and_go_on_when_there_is_one_again() {
+    let Some(program) = peer("3.7.3", "etcd") else { return };
+    let mut servers = Server::cluster(&program, 3);
+    let all: Vec<_> = servers.iter().map(|server| server.client.clone()).collect();
+    let client = connect(&all).await;
+    client.put(Put::new("k", "before")).await.unwrap();
+    // One member down is no trouble at all, whichever it is.
+    servers[1].kill();
+    for i in 0..10 {
+        while client.put(Put::new("k", i.to_string())).await.is_err() {
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+        client.get("k").await.unwrap();
+    }
+    servers[2].kill();
+    let alone = client.only(&servers[0].client).unwrap();
+    while alone.status().await.unwrap().leader != 0 {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    assert_eq!(alone.get(Get::key("k").serializable()).await.unwrap().kvs[0].value, "9");
+    // A write is sent once, so the first member's word is final.
+    let error = alone.require_leader().put(Put::new("k", "x")).await.unwrap_err();
+    assert_eq!(error.kind(), Some(Kind::NoLeader));
+    // A read is repeated until its time is over, and then tells what it met last.
+    let patient = alone.require_leader().with_timeout(Duration::from_secs(1));
+    match patient.get("k").await.unwrap_err() {
+        Error::Timeout { last: Some(last) } => assert_eq!(last.kind(), Some(Kind::NoLeader)),
+        other => panic!("{other:?}"),
+    }
+    let mut watch = alone.require_leader().watch(Watch::prefix("k"));
+    match tokio::time::timeout(Duration::from_secs(10), watch.next()).await.expect("news in time") {
+        Some(Err(canceled)) => assert_eq!(canceled.error.kind(), Some(Kind::NoLeader)),
+        other => panic!("{other:?}"),
+    }
+    // With a quorum again, a read that was waiting is answered.
+    let waiting = client.with_timeout(Duration::from_secs(20)).require_leader();
+    let read = tokio::spawn(async move { waiting.get("k").await });
+    tokio::task::block_in_place(|| servers[1].run());
+    assert_eq!(read.await.unwrap().unwrap().kvs[0].value, "9");
+}

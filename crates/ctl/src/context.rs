@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
+use cli::value;
 use client::{Client, ConnectOptions};
 
 use crate::{
     failure::Failure,
-    parse,
     print::{Format, Style},
 };
 
@@ -22,31 +22,31 @@ pub struct Globals {
     #[arg(long, global = true)]
     hex: bool,
     /// Time for a short command, without the time to connect
-    #[arg(long, global = true, default_value = "5s", value_parser = parse::duration, value_name = "DURATION")]
+    #[arg(long, global = true, default_value = "5s", value_parser = value::duration, value_name = "DURATION")]
     command_timeout: Duration,
     /// Time to connect to one endpoint
-    #[arg(long, global = true, default_value = "2s", value_parser = parse::duration, value_name = "DURATION")]
+    #[arg(long, global = true, default_value = "2s", value_parser = value::duration, value_name = "DURATION")]
     dial_timeout: Duration,
     /// Time without traffic before a connection is probed
-    #[arg(long, global = true, default_value = "2s", value_parser = parse::duration, value_name = "DURATION")]
+    #[arg(long, global = true, default_value = "2s", value_parser = value::duration, value_name = "DURATION")]
     keepalive_time: Duration,
     /// Time for an answer to such a probe
-    #[arg(long, global = true, default_value = "6s", value_parser = parse::duration, value_name = "DURATION")]
+    #[arg(long, global = true, default_value = "6s", value_parser = value::duration, value_name = "DURATION")]
     keepalive_timeout: Duration,
     /// Largest request to send (0 means 2 MiB)
-    #[arg(long, global = true, default_value = "0", value_parser = parse::int, value_name = "BYTES")]
+    #[arg(long, global = true, default_value = "0", value_parser = value::int, value_name = "BYTES")]
     max_request_bytes: i64,
     /// Largest answer to take (0 means 2 GiB)
-    #[arg(long, global = true, default_value = "0", value_parser = parse::int, value_name = "BYTES")]
+    #[arg(long, global = true, default_value = "0", value_parser = value::int, value_name = "BYTES")]
     max_recv_bytes: i64,
     /// Print all settings to standard error
     #[arg(long, global = true)]
     pub debug: bool,
     /// Connect without TLS
-    #[arg(long, global = true, action = clap::ArgAction::Set, num_args = 0..=1, require_equals = true, default_value = "true", default_missing_value = "true", value_parser = parse::boolean, value_name = "BOOL")]
+    #[arg(long, global = true, action = clap::ArgAction::Set, num_args = 0..=1, require_equals = true, default_value = "true", default_missing_value = "true", value_parser = value::boolean, value_name = "BOOL")]
     insecure_transport: bool,
     /// Accept SRV records that name endpoints without TLS
-    #[arg(long, global = true, action = clap::ArgAction::Set, num_args = 0..=1, require_equals = true, default_value = "true", default_missing_value = "true", value_parser = parse::boolean, value_name = "BOOL")]
+    #[arg(long, global = true, action = clap::ArgAction::Set, num_args = 0..=1, require_equals = true, default_value = "true", default_missing_value = "true", value_parser = value::boolean, value_name = "BOOL")]
     insecure_discovery: bool,
     /// Do not verify the server's certificate (not supported yet)
     #[arg(long, global = true)]

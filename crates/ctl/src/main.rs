@@ -1,10 +1,9 @@
 //! `lockgatectl`: looks at and changes a running etcd cluster, with etcdctl's flags, outputs and exit codes.
 
-mod cli;
+mod app;
 mod command;
 mod context;
 mod failure;
-mod parse;
 mod print;
 mod text;
 
@@ -12,7 +11,7 @@ use std::process::ExitCode;
 
 fn main() -> ExitCode {
     let args: Vec<_> = std::env::args_os().collect();
-    let code = match cli::run(&args) {
+    let code = match app::run(&args) {
         Ok(()) => 0,
         Err(failure) => {
             failure.tell();

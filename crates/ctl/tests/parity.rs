@@ -7,6 +7,7 @@
 #[path = "../../client/tests/support/mod.rs"]
 mod support;
 
+#[allow(dead_code, reason = "the list for clusters uses all of it")]
 #[path = "parity/case.rs"]
 mod case;
 #[path = "parity/normal.rs"]

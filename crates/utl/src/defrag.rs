@@ -5,7 +5,7 @@ use std::{path::Path, time::Duration};
 use serde_json::json;
 use storage::{Backend, DefragReport, Options};
 
-use crate::{failure::open_error, log, print::size, progress::Progress, status::check_exists};
+use crate::{failure::open_error, log, progress::Progress, status::check_exists};
 
 pub fn defrag(data_dir: &Path, lock_timeout: Option<Duration>) -> anyhow::Result<()> {
     let path = node::DataDir::new(data_dir, None).db();
@@ -17,9 +17,9 @@ pub fn defrag(data_dir: &Path, lock_timeout: Option<Duration>) -> anyhow::Result
         &[
             ("path", json!(shown)),
             ("current-db-size-bytes", json!(backend.size())),
-            ("current-db-size", json!(size(backend.size()))),
+            ("current-db-size", json!(cli::size(backend.size()))),
             ("current-db-size-in-use-bytes", json!(backend.size_in_use())),
-            ("current-db-size-in-use", json!(size(backend.size_in_use()))),
+            ("current-db-size-in-use", json!(cli::size(backend.size_in_use()))),
         ],
     );
     let progress = Progress::spinner("defragmenting");
@@ -38,10 +38,10 @@ fn tell(path: &str, report: &DefragReport) {
             ("path", json!(path)),
             ("current-db-size-bytes-diff", json!(diff(report.size_after, report.size_before))),
             ("current-db-size-bytes", json!(report.size_after)),
-            ("current-db-size", json!(size(report.size_after))),
+            ("current-db-size", json!(cli::size(report.size_after))),
             ("current-db-size-in-use-bytes-diff", json!(diff(report.size_in_use_after, report.size_in_use_before))),
             ("current-db-size-in-use-bytes", json!(report.size_in_use_after)),
-            ("current-db-size-in-use", json!(size(report.size_in_use_after))),
+            ("current-db-size-in-use", json!(cli::size(report.size_in_use_after))),
             ("took", json!(format!("{:?}", report.took))),
         ],
     );

@@ -1,9 +1,8 @@
 //! `lockgateutl`: works on the files of a stopped etcd or lockgate, with etcdutl's flags, outputs and exit codes.
 
-mod cli;
+mod app;
 mod defrag;
 mod failure;
-mod flag;
 mod hashkv;
 mod log;
 mod peer_url;
@@ -16,7 +15,7 @@ use std::process::ExitCode;
 
 fn main() -> ExitCode {
     let args: Vec<_> = std::env::args_os().collect();
-    match cli::run(&args) {
+    match app::run(&args) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             failure.tell();

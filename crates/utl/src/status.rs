@@ -14,7 +14,7 @@ use storage::{Backend, Bucket, ReadOnly, RevisionKey, schema::meta};
 
 use crate::{
     failure::{open_error, path_error},
-    print::{self, Shown},
+    print::Shown,
     progress::Progress,
 };
 
@@ -108,7 +108,7 @@ impl Shown for Status {
             ("hash", format!("{:x}", self.hash)),
             ("revision", self.revision.to_string()),
             ("total keys", self.total_key.to_string()),
-            ("total size", print::size(self.total_size)),
+            ("total size", cli::size(self.total_size)),
             ("version", self.version.clone()),
         ]
     }

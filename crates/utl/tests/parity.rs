@@ -15,6 +15,7 @@ use support::{CURRENT, Ended, Member, ours, peer, restore};
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Mode {
     Same,
+    AnyOrder,
     Longer,
     Help,
     Better,
@@ -75,6 +76,7 @@ fn parse(line: &str) -> (Mode, Vec<String>) {
     let (mark, rest) = line.split_at(1);
     let mode = match mark {
         "$" => Mode::Same,
+        "*" => Mode::AnyOrder,
         "~" => Mode::Longer,
         "%" => Mode::Help,
         "!" => Mode::Better,
@@ -114,10 +116,19 @@ fn agree(mode: Mode, theirs: &Ended, ours: &Ended) -> bool {
                 && without_version(&theirs.stdout) == without_version(&ours.stdout)
                 && theirs.stderr == ours.stderr
         }
+        Mode::AnyOrder => {
+            same_code && theirs.stdout == ours.stdout && sorted_words(&theirs.stderr) == sorted_words(&ours.stderr)
+        }
         Mode::Longer => same_code && theirs.stdout == ours.stdout && ours.stderr.starts_with(&theirs.stderr),
         Mode::Help => same_code && !theirs.stdout.is_empty() && !ours.stdout.is_empty() && ours.stderr.is_empty(),
         Mode::Better => ours.code == Some(1) && ours.stdout.is_empty() && ours.stderr.starts_with("Error: "),
     }
+}
+
+fn sorted_words(text: &str) -> Vec<&str> {
+    let mut words: Vec<&str> = text.split([' ', ',']).collect();
+    words.sort_unstable();
+    words
 }
 
 /// `version` prints the version of each tool.

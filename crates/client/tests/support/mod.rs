@@ -34,7 +34,7 @@ fn default_root() -> PathBuf {
 
 /// A member in a directory of its own; killed when dropped.
 pub struct Server {
-    program: PathBuf,
+    pub program: PathBuf,
     child: Option<Child>,
     dir: tempfile::TempDir,
     pub client: String,
@@ -73,6 +73,16 @@ impl Server {
         }
         servers.iter_mut().for_each(Server::wait_ready);
         servers
+    }
+
+    /// The same cluster from its beginning: same addresses, and so the same ids, but no data.
+    pub fn begin_again(servers: &mut [Server]) {
+        for server in servers.iter_mut() {
+            server.kill();
+            let _ = std::fs::remove_dir_all(server.dir.path().join("data"));
+        }
+        servers.iter_mut().for_each(Server::spawn);
+        servers.iter_mut().for_each(Server::wait_ready);
     }
 
     fn new(program: &Path) -> Server {

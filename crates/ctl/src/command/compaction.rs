@@ -1,7 +1,9 @@
 //! `compaction`: forgets history.
 
 use super::only;
-use crate::{context::Context, failure::Failure, parse, print::println};
+use cli::value;
+
+use crate::{context::Context, failure::Failure, print::println};
 
 /// Compacts the event history
 #[derive(clap::Args)]
@@ -17,7 +19,7 @@ pub struct CompactionArgs {
 
 pub async fn run(context: &Context, args: CompactionArgs) -> Result<(), Failure> {
     let revision = only(args.args, "compaction command needs 1 argument")?;
-    let revision = parse::int_radix(&revision, 10).map_err(Failure::error)?;
+    let revision = value::int_radix(&revision, 10).map_err(Failure::error)?;
     let (client, _) = context.open().await?;
     client.compact(revision, args.physical).await?;
     println(&format!("compacted revision {revision}"))

@@ -1,7 +1,6 @@
 //! `completion`: scripts that complete commands and flags in a shell.
 
 use clap::Command;
-use clap_complete::Shell;
 
 use crate::{failure::Failure, print::print};
 
@@ -14,18 +13,6 @@ pub struct CompletionArgs {
     args: Vec<String>,
 }
 
-pub fn run(args: CompletionArgs, root: &mut Command, program: &str) -> Result<(), Failure> {
-    let [shell] = &args.args[..] else {
-        return Err(Failure::error(format!("accepts 1 arg(s), received {}", args.args.len())));
-    };
-    let shell = match shell.as_str() {
-        "bash" => Shell::Bash,
-        "zsh" => Shell::Zsh,
-        "fish" => Shell::Fish,
-        "powershell" => Shell::PowerShell,
-        other => return Err(Failure::error(format!("invalid argument {other:?} for \"{program} completion\""))),
-    };
-    let mut script = Vec::new();
-    clap_complete::generate(shell, root, program, &mut script);
-    print(&script)
+pub fn run(args: &CompletionArgs, root: &mut Command, program: &str) -> Result<(), Failure> {
+    print(&cli::flag::completion(&args.args, root, program).map_err(Failure::error)?)
 }

@@ -2,10 +2,11 @@
 
 use std::{ffi::OsString, time::Duration};
 
+use cli::quote;
 use client::Delete;
 
 use super::{bytes, into_bytes};
-use crate::{context::Context, failure::Failure, text::quote};
+use crate::{context::Context, failure::Failure};
 
 /// Removes the specified key or range of keys [key, range_end)
 #[derive(clap::Args, Debug)]

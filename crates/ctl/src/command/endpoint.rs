@@ -2,6 +2,7 @@
 
 use std::time::Instant;
 
+use cli::value;
 use client::pb::AlarmType;
 use client::{Client, Kind};
 use futures_util::future::join_all;
@@ -9,7 +10,6 @@ use futures_util::future::join_all;
 use crate::{
     context::Context,
     failure::{self, Failure},
-    parse,
     print::{EndpointHash, EndpointHealth, EndpointStatus},
     text,
 };
@@ -43,7 +43,7 @@ pub enum EndpointCommand {
     #[command(name = "hashkv", after_help = "Example: lockgatectl endpoint hashkv --cluster --rev=1234")]
     HashKv {
         /// Up to this revision (0 means the latest)
-        #[arg(long, default_value = "0", value_parser = parse::int, value_name = "REVISION")]
+        #[arg(long, default_value = "0", value_parser = value::int, value_name = "REVISION")]
         rev: i64,
         #[arg(hide = true)]
         args: Vec<String>,

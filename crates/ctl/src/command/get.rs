@@ -2,13 +2,14 @@
 
 use std::ffi::OsString;
 
+use cli::value;
 use client::{
     Get,
     pb::range_request::{SortOrder, SortTarget},
 };
 
 use super::{into_bytes, is_serializable};
-use crate::{context::Context, failure::Failure, parse, print::Format};
+use crate::{context::Context, failure::Failure, print::Format};
 
 /// Gets the key or a range of keys
 #[derive(clap::Args, Debug)]
@@ -24,7 +25,7 @@ pub struct GetArgs {
     #[arg(long, default_value = "", value_name = "TARGET", hide_default_value = true)]
     sort_by: String,
     /// At most this many keys
-    #[arg(long, default_value = "0", value_parser = parse::int, value_name = "N")]
+    #[arg(long, default_value = "0", value_parser = value::int, value_name = "N")]
     limit: i64,
     /// All keys that begin with the key
     #[arg(long)]
@@ -33,7 +34,7 @@ pub struct GetArgs {
     #[arg(long)]
     from_key: bool,
     /// As of this revision
-    #[arg(long, default_value = "0", value_parser = parse::int, value_name = "REVISION")]
+    #[arg(long, default_value = "0", value_parser = value::int, value_name = "REVISION")]
     rev: i64,
     /// Keys without values
     #[arg(long)]
@@ -45,16 +46,16 @@ pub struct GetArgs {
     #[arg(long)]
     print_value_only: bool,
     /// Only keys created at or after this revision
-    #[arg(long, default_value = "0", value_parser = parse::int, value_name = "REVISION")]
+    #[arg(long, default_value = "0", value_parser = value::int, value_name = "REVISION")]
     min_create_rev: i64,
     /// Only keys created at or before this revision
-    #[arg(long, default_value = "0", value_parser = parse::int, value_name = "REVISION")]
+    #[arg(long, default_value = "0", value_parser = value::int, value_name = "REVISION")]
     max_create_rev: i64,
     /// Only keys changed at or after this revision
-    #[arg(long, default_value = "0", value_parser = parse::int, value_name = "REVISION")]
+    #[arg(long, default_value = "0", value_parser = value::int, value_name = "REVISION")]
     min_mod_rev: i64,
     /// Only keys changed at or before this revision
-    #[arg(long, default_value = "0", value_parser = parse::int, value_name = "REVISION")]
+    #[arg(long, default_value = "0", value_parser = value::int, value_name = "REVISION")]
     max_mod_rev: i64,
     /// Receive the range in pieces (needs etcd 3.7)
     #[arg(long)]

@@ -3,10 +3,11 @@
 use futures_util::StreamExt;
 
 use super::only;
+use cli::value;
+
 use crate::{
     context::Context,
     failure::Failure,
-    parse,
     print::{Format, Granted, Revoked, TimeToLive, println},
 };
 
@@ -86,7 +87,7 @@ pub async fn run(context: &Context, command: LeaseCommand) -> Result<(), Failure
 }
 
 async fn grant(context: &Context, ttl: String) -> Result<(), Failure> {
-    let ttl = parse::int_radix(&ttl, 10).map_err(|error| Failure::bad_args(format!("bad TTL ({error})")))?;
+    let ttl = value::int_radix(&ttl, 10).map_err(|error| Failure::bad_args(format!("bad TTL ({error})")))?;
     let (client, style) = context.open().await?;
     let response = client.lease_grant(ttl, 0).await;
     let response = response.map_err(|error| Failure::from(error).while_doing("failed to grant lease"))?;
@@ -117,6 +118,6 @@ async fn keep_alive(context: &Context, once: bool, id: i64) -> Result<(), Failur
 }
 
 fn id(text: &str) -> Result<i64, Failure> {
-    parse::int_radix(text, 16)
+    value::int_radix(text, 16)
         .map_err(|error| Failure::bad_args(format!("bad lease ID arg ({error}), expecting ID in Hex")))
 }

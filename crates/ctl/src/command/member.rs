@@ -1,14 +1,13 @@
 //! `member`: lists and changes the members of the cluster.
 
+use cli::{quote, value};
 use client::pb::MemberAddResponse;
 
 use super::{is_serializable, only};
 use crate::{
     context::Context,
     failure::Failure,
-    parse,
     print::{Format, Promoted, Removed, Updated, print},
-    text::quote,
 };
 
 mod peer_url;
@@ -138,6 +137,6 @@ fn urls(peer_urls: &str) -> Result<Vec<String>, Failure> {
 
 fn id(args: Vec<String>) -> Result<u64, Failure> {
     let text = only(args, "member ID is not provided")?;
-    parse::uint_radix(&text, 16)
+    value::uint_radix(&text, 16)
         .map_err(|error| Failure::bad_args(format!("bad member ID arg ({error}), expecting ID in Hex")))
 }

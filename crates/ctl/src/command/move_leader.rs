@@ -1,7 +1,9 @@
 //! `move-leader`: hands leadership to another member.
 
 use super::only;
-use crate::{context::Context, failure::Failure, parse, print::LeaderMoved};
+use cli::value;
+
+use crate::{context::Context, failure::Failure, print::LeaderMoved};
 
 /// Transfers leadership to another cluster member
 #[derive(clap::Args)]
@@ -14,7 +16,7 @@ pub struct MoveLeaderArgs {
 
 pub async fn run(context: &Context, args: MoveLeaderArgs) -> Result<(), Failure> {
     let to = only(args.args, "move-leader command needs 1 argument")?;
-    let to = parse::uint_radix(&to, 16).map_err(Failure::bad_args)?;
+    let to = value::uint_radix(&to, 16).map_err(Failure::bad_args)?;
     let (_, style) = context.open().await?;
     // Only the leader can hand over.
     for endpoint in context.endpoints() {

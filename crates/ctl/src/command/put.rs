@@ -3,10 +3,11 @@
 use std::{ffi::OsString, io::Read};
 
 use bytes::Bytes;
+use cli::value;
 use client::Put;
 
 use super::{bytes, into_bytes};
-use crate::{context::Context, failure::Failure, parse};
+use crate::{context::Context, failure::Failure};
 
 /// Puts the given key into the store
 ///
@@ -46,7 +47,7 @@ pub fn request(args: PutArgs) -> Result<Put, Failure> {
         return Err(Failure::bad_args("put command needs only 1 argument when 'ignore-value' is set"));
     }
     let value = if args.ignore_value { Bytes::new() } else { value(args.args)? };
-    let lease = parse::int_radix(&args.lease, 16)
+    let lease = value::int_radix(&args.lease, 16)
         .map_err(|error| Failure::bad_args(format!("bad lease ID ({error}), expecting ID in Hex")))?;
     let mut put = Put::new(key, value).lease(lease);
     if args.prev_kv {

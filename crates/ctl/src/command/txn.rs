@@ -2,16 +2,11 @@
 
 use std::io::BufRead;
 
+use cli::{quote, unquote_prefix, value};
 use client::{Compare, Op, Txn, pb::compare::CompareResult};
 
 use super::{del, get, put};
-use crate::{
-    context::Context,
-    failure::Failure,
-    parse,
-    print::println,
-    text::{argify::argify, quote, unquote_prefix},
-};
+use crate::{context::Context, failure::Failure, print::println, text::argify::argify};
 
 /// Txn processes all the requests in one transaction
 ///
@@ -81,7 +76,7 @@ async fn op(line: &str) -> Result<Op, Failure> {
     if args.len() < 2 {
         return Err(Failure::invalid_input(format!("invalid txn compare request: {line}")));
     }
-    let parsed = crate::cli::parse_line::<Line>(args);
+    let parsed = crate::app::parse_line::<Line>(args);
     Ok(match parsed.map_err(|_| Failure::invalid_input(format!("invalid txn request: {line}")))? {
         Line::Get(args) => get::request(args)?.into(),
         Line::Put(args) => put::request(args)?.into(),
@@ -108,7 +103,7 @@ fn compare(line: &str) -> Result<Compare, Failure> {
         _ => return Err(Failure::invalid_input(format!("malformed comparison: {line} (unknown operator {op})"))),
     };
     let number = |radix| {
-        let number = std::str::from_utf8(&value).ok().and_then(|text| parse::int_radix(text, radix).ok());
+        let number = std::str::from_utf8(&value).ok().and_then(|text| value::int_radix(text, radix).ok());
         number.ok_or_else(|| Failure::invalid_input(format!("invalid txn compare request: {line}")))
     };
     Ok(match target {

@@ -2,6 +2,7 @@
 
 use std::{env, ffi::OsString, io::BufRead, os::unix::ffi::OsStrExt};
 
+use cli::{quote, value};
 use client::{Client, Watch, WatchStream};
 use client::{
     mvccpb::{Event, event::EventType},
@@ -14,9 +15,8 @@ use super::into_bytes;
 use crate::{
     context::Context,
     failure::Failure,
-    parse,
     print::{Style, println},
-    text::{argify::argify, quote},
+    text::argify::argify,
 };
 
 /// Watches events stream on keys or prefixes
@@ -34,7 +34,7 @@ pub struct WatchArgs {
     #[arg(long)]
     prefix: bool,
     /// The first revision of interest
-    #[arg(long, default_value = "0", value_parser = parse::int, value_name = "REVISION")]
+    #[arg(long, default_value = "0", value_parser = value::int, value_name = "REVISION")]
     rev: i64,
     /// Also the key and value from before each event
     #[arg(long)]
@@ -155,8 +155,8 @@ fn start(client: &Client, style: Style, line: &str, args: Vec<OsString>, preset:
     let args: Vec<OsString> = args.into_iter().skip(1).collect();
     let separator = args.iter().position(|arg| arg == "--");
     let command = separator.map(|at| args[at + 1..].to_vec());
-    let parsed = crate::cli::parse_line::<Line>(args)
-        .map_err(|error| Failure::bad_args(crate::cli::usage_text(&error, "watch")))?;
+    let parsed = crate::app::parse_line::<Line>(args)
+        .map_err(|error| Failure::bad_args(cli::flag::usage_text(&error, "watch", None)))?;
     let (args, command) = split(parsed.watch, command, preset)?;
     if args.args.is_empty() {
         return Err(Failure::bad_args("bad number of arguments"));

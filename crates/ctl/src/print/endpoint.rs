@@ -2,7 +2,9 @@
 
 use client::pb::{HashKvResponse, StatusResponse};
 
-use super::{Object, Out, Show, Style, Table, fields, json, writeln};
+use cli::Table;
+
+use super::{Object, Out, Show, Style, fields, json, writeln};
 use crate::text;
 
 pub struct EndpointHealth {
@@ -68,10 +70,10 @@ impl EndpointStatus {
             format!("{member:x}"),
             status.version.clone(),
             status.storage_version.clone(),
-            text::size(status.db_size.unsigned_abs()),
-            text::size(status.db_size_in_use.unsigned_abs()),
+            cli::size(status.db_size.unsigned_abs()),
+            cli::size(status.db_size_in_use.unsigned_abs()),
             format!("{}%", 100 - (status.db_size_in_use * 100).checked_div(status.db_size).unwrap_or(100)),
-            text::size(status.db_size_quota.unsigned_abs()),
+            cli::size(status.db_size_quota.unsigned_abs()),
             (status.leader == member).to_string(),
             status.is_learner.to_string(),
             status.raft_term.to_string(),

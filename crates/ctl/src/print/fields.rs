@@ -5,7 +5,7 @@ use std::fmt::Display;
 use client::{mvccpb::KeyValue, pb::ResponseHeader};
 
 use super::{Out, Style, writeln};
-use crate::text::quote;
+use cli::quote;
 
 pub fn line(out: &mut Out, name: &str, value: impl Display) {
     writeln(out, &format!("\"{name}\" : {value}"));

@@ -5,7 +5,9 @@ use client::pb::{
     ResponseHeader,
 };
 
-use super::{Object, Out, Show, Style, Table, encode, fields, json, writeln};
+use cli::Table;
+
+use super::{Object, Out, Show, Style, encode, fields, json, writeln};
 use crate::text;
 
 fn member_json(member: &Member, style: Style) -> String {

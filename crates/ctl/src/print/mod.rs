@@ -7,11 +7,11 @@ mod json;
 mod kv;
 mod lease;
 mod member;
-mod table;
 mod watch;
 
 use std::io::Write;
 
+use cli::Table;
 use prost::Message;
 
 pub use self::admin::{Downgraded, LeaderMoved};
@@ -20,7 +20,6 @@ pub use self::{
     json::Object,
     lease::{Granted, Revoked, TimeToLive},
     member::{Promoted, Removed, Updated},
-    table::Table,
 };
 use crate::failure::Failure;
 
@@ -89,7 +88,7 @@ impl Style {
             }
             Format::Fields => answer.fields(self, &mut out).is_some(),
             Format::Protobuf => answer.protobuf().map(|bytes| out = bytes).is_some(),
-            Format::Table => answer.table().map(|table| table.render(&mut out)).is_some(),
+            Format::Table => answer.table().map(|table| out.extend(table.render().bytes())).is_some(),
         };
         if !supported {
             return Err(Failure::bad_feature(format!("{} not supported as output format", self.format.name())));

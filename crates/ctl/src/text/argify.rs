@@ -2,7 +2,7 @@
 
 use std::{ffi::OsString, os::unix::ffi::OsStringExt};
 
-use super::unquote_prefix;
+use cli::unquote_prefix;
 
 /// Cuts a line at spaces. `'…'` is taken as it is, `"…"` with escapes; a quote inside a word is part of it.
 /// `None` if an escape is invalid.

@@ -11,6 +11,10 @@
 //! digits                   numbers, sizes and times may differ
 //! loose                    runs of spaces and rules may differ in length
 //! ignore stdout            only errors and the exit code count
+//! sorted                   lines may come in any order
+//! stop 2                   before the command, kill this member of the cluster (the first is 0)
+//! run 2                    before the command, start it again
+//! wait 6                   before the command, wait so many seconds
 //! # comment
 //! ```
 
@@ -28,6 +32,15 @@ pub struct Case {
     pub digits: bool,
     pub loose: bool,
     pub ignore_stdout: bool,
+    pub sorted: bool,
+    pub before: Vec<Before>,
+}
+
+/// What happens to the cluster before a command.
+pub enum Before {
+    Stop(usize),
+    Run(usize),
+    Wait(Duration),
 }
 
 pub fn parse(text: &str) -> Vec<Case> {
@@ -50,6 +63,10 @@ pub fn parse(text: &str) -> Vec<Case> {
             ("remember", name) => case.remember = Some(name.to_owned()),
             ("digits", _) => case.digits = true,
             ("loose", _) => case.loose = true,
+            ("sorted", _) => case.sorted = true,
+            ("stop", member) => case.before.push(Before::Stop(member.parse().unwrap())),
+            ("run", member) => case.before.push(Before::Run(member.parse().unwrap())),
+            ("wait", seconds) => case.before.push(Before::Wait(Duration::from_secs(seconds.parse().unwrap()))),
             ("ignore", "stdout") => case.ignore_stdout = true,
             _ => panic!("{line:?} is not understood"),
         }

@@ -78,12 +78,18 @@ impl Normal {
             text = self.versions.iter().fold(text, |text, (name, version)| text.replace(version, name));
         }
         for (name, known) in &self.texts {
-            text = text.replace(known, name);
+            // An id of fewer than sixteen digits is printed with spaces before it, or padded in a table.
+            text = text.replace(&format!("{known:>16}"), name).replace(known, name);
         }
         text = mask_after(&text, "remaining(");
         text = mask_after(&text, "\"ttl\":");
         if case.digits {
             text = mask_digits(&text);
+        }
+        if case.sorted {
+            let mut lines: Vec<_> = text.lines().collect();
+            lines.sort_unstable();
+            text = lines.iter().map(|line| format!("{line}\n")).collect();
         }
         if case.loose {
             text = squeeze(&squeeze(&text, ' '), '─');

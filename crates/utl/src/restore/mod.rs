@@ -10,10 +10,11 @@ mod target;
 
 use std::{path::PathBuf, time::Duration};
 
+use cli::value;
 use membership::{ClusterId, Member, MemberId, members_of_new_cluster};
 use serde_json::{Value, json};
 
-use crate::{failure::Failure, flag, log, peer_url};
+use crate::{failure::Failure, log, peer_url};
 
 /// Makes a new data dir from a snapshot
 #[derive(clap::Args)]
@@ -44,10 +45,10 @@ pub struct RestoreArgs {
     #[arg(long)]
     skip_hash_check: bool,
     /// Address space to set aside for the database while restoring; 0 for the default
-    #[arg(long, default_value = "10737418240", value_parser = flag::uint, value_name = "BYTES")]
+    #[arg(long, default_value = "10737418240", value_parser = value::uint, value_name = "BYTES")]
     initial_memory_map_size: u64,
     /// Raises the newest revision by so much, for clients that must never see it go back
-    #[arg(long, default_value = "0", value_parser = flag::uint, value_name = "N")]
+    #[arg(long, default_value = "0", value_parser = value::uint, value_name = "N")]
     bump_revision: u64,
     /// Marks everything up to the raised revision as compacted (goes with --bump-revision)
     #[arg(long)]

@@ -1,6 +1,8 @@
 //! Peer addresses, checked before they reach the cluster: a wrong one there is hard to get rid of.
 
-use crate::{failure::Failure, text::quote};
+use cli::quote;
+
+use crate::failure::Failure;
 
 pub fn check(urls: &[String]) -> Result<(), Failure> {
     urls.iter().try_for_each(|url| check_one(url.trim()).map_err(Failure::error))

@@ -1,18 +1,18 @@
 //! The command line: commands in groups, global flags, environment, and clap's errors in the words etcdctl uses.
 
-use std::{ffi::OsString, path::Path};
+use std::ffi::OsString;
 
 use clap::{
-    Arg, ArgAction, ArgMatches, Command, CommandFactory, FromArgMatches, Parser, Subcommand,
-    error::{ContextKind, ContextValue, ErrorKind},
+    Arg, ArgMatches, Command, CommandFactory, FromArgMatches, Parser, Subcommand,
+    error::{ContextKind, ErrorKind},
     parser::ValueSource,
 };
+use cli::flag;
 
 use crate::{
     command,
     context::{Context, Globals},
     failure::Failure,
-    parse,
     print::println,
 };
 
@@ -71,7 +71,7 @@ struct VersionArgs {
 }
 
 pub fn run(args: &[OsString]) -> Result<(), Failure> {
-    let program = program_name(args);
+    let program = flag::program_name(args, "lockgatectl");
     let mut root = root(&program);
     let Some(matches) = parse(&mut root, args)? else { return Ok(()) };
     let Cli { globals, command } = Cli::from_arg_matches(&matches).map_err(Failure::error)?;
@@ -104,7 +104,7 @@ fn dispatch(command: Commands, context: &Context, root: &mut Command) -> Result<
         MoveLeader(args) => run_async(command::move_leader::run(context, args)),
         Snapshot(args) => run_async(command::snapshot::run(context, args.command)),
         Check(args) => run_async(command::check::run(context, args.command)),
-        Completion(args) => command::completion::run(args, root, &context.program),
+        Completion(args) => command::completion::run(&args, root, &context.program),
         Options(_) => show(&options_help()),
         Version(_) => {
             println(&format!("{} version: {}", context.program, env!("CARGO_PKG_VERSION")))?;
@@ -125,35 +125,11 @@ fn show(text: &str) -> Result<(), Failure> {
     crate::print::print(text.as_bytes())
 }
 
-/// A link named `etcdctl` speaks of itself as etcdctl.
-fn program_name(args: &[OsString]) -> String {
-    let name = args.first().and_then(|arg| Path::new(arg).file_stem()).map(|name| name.to_string_lossy().into_owned());
-    name.unwrap_or_else(|| "lockgatectl".to_owned())
-}
-
 fn root(program: &str) -> Command {
     // Listed by `options` instead of in the help of every command.
-    let root = tune(Cli::command()).mut_args(|arg| if arg.is_global_set() { arg.hide(true) } else { arg });
+    let root = flag::tune(Cli::command()).mut_args(|arg| if arg.is_global_set() { arg.hide(true) } else { arg });
     let help = groups_help(&root, program);
     root.bin_name(program).help_template("{about}{after-help}").after_help(help)
-}
-
-/// Makes flags behave as in Go: `--flag=false`, values that begin with a dash.
-fn tune(command: Command) -> Command {
-    let command = command.mut_args(|arg| match arg.get_action() {
-        ArgAction::SetTrue => arg
-            .action(ArgAction::Set)
-            .num_args(0..=1)
-            .require_equals(true)
-            .default_value("false")
-            .default_missing_value("true")
-            .value_parser(parse::boolean)
-            .hide_default_value(true)
-            .value_name("BOOL"),
-        ArgAction::Set if !arg.is_positional() => arg.allow_hyphen_values(true),
-        _ => arg,
-    });
-    command.args_override_self(true).infer_subcommands(true).mut_subcommands(tune)
 }
 
 fn groups_help(root: &Command, program: &str) -> String {
@@ -176,7 +152,7 @@ fn groups_help(root: &Command, program: &str) -> String {
 }
 
 fn options_help() -> String {
-    let mut command = tune(Cli::command()).disable_help_flag(true).disable_help_subcommand(true);
+    let mut command = flag::tune(Cli::command()).disable_help_flag(true).disable_help_subcommand(true);
     for name in GROUPS.iter().flat_map(|group| group.1).filter(|name| **name != "help") {
         command = command.mut_subcommand(name, |command| command.hide(true));
     }
@@ -240,83 +216,33 @@ fn env_name(arg: &Arg) -> Option<String> {
 fn parse_once(root: &mut Command, args: &[OsString]) -> Result<Option<ArgMatches>, Failure> {
     match root.try_get_matches_from_mut(args) {
         Ok(matches) => Ok(Some(matches)),
-        Err(error)
-            if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand) =>
-        {
-            show(&error.render().to_string()).map(|()| None)
-        }
-        Err(error) => Err(usage_failure(&error, root)),
+        Err(error) if flag::is_help(&error) => show(&error.render().to_string()).map(|()| None),
+        Err(error) => Err(usage_failure(&error, root, args)),
     }
 }
 
 /// Parses a line typed into `txn` or `watch -i`, with flags that behave as on the command line.
 pub fn parse_line<T: Parser>(args: Vec<OsString>) -> Result<T, clap::Error> {
-    let matches = tune(T::command()).try_get_matches_from(args)?;
+    let matches = flag::tune(T::command()).try_get_matches_from(args)?;
     T::from_arg_matches(&matches)
 }
 
 /// What is wrong with the command line, in one line, and where help is.
-pub fn usage_failure(error: &clap::Error, root: &Command) -> Failure {
+fn usage_failure(error: &clap::Error, root: &Command, args: &[OsString]) -> Failure {
+    let last = args.last().map(OsString::as_os_str);
     let program = root.get_bin_name().unwrap_or("lockgatectl");
     if error.kind() == ErrorKind::InvalidSubcommand {
-        eprintln!("Error: {}", usage_text(error, program));
-        suggest(error);
+        eprintln!("Error: {}", flag::usage_text(error, program, last));
+        flag::suggest(error);
         eprintln!("Run '{program} --help' for usage.");
         return Failure::told(1);
     }
-    eprintln!("Error: {}", usage_text(error, program));
+    eprintln!("Error: {}", flag::usage_text(error, program, last));
     match error.get(ContextKind::Usage) {
         Some(usage) => eprintln!("{usage}"),
         None => eprintln!("Usage: {program} <command> --help tells more."),
     }
     Failure::told(1)
-}
-
-pub fn usage_text(error: &clap::Error, program: &str) -> String {
-    let value = |kind| match error.get(kind) {
-        Some(ContextValue::String(text)) => text.as_str(),
-        _ => "",
-    };
-    let (arg, bad) = (value(ContextKind::InvalidArg), value(ContextKind::InvalidValue));
-    // Clap names a flag with the placeholder of its value.
-    let flag = arg.split([' ', '=', '[']).next().unwrap_or(arg);
-    match error.kind() {
-        ErrorKind::UnknownArgument => match flag.strip_prefix("--") {
-            Some(_) => format!("unknown flag: {flag}"),
-            None => format!("unknown shorthand flag: '{}' in {flag}", flag.chars().nth(1).unwrap_or('-')),
-        },
-        ErrorKind::InvalidSubcommand => {
-            format!("unknown command {:?} for {:?}", value(ContextKind::InvalidSubcommand), path(error, program))
-        }
-        ErrorKind::InvalidValue if bad.is_empty() => format!("flag needs an argument: {flag}"),
-        ErrorKind::ValueValidation => {
-            let reason = std::error::Error::source(error).map(ToString::to_string).unwrap_or_default();
-            let flag = if flag == "--write-out" { "-w, --write-out" } else { flag };
-            format!("invalid argument {bad:?} for {flag:?} flag: {reason}")
-        }
-        ErrorKind::InvalidValue => format!("invalid argument {bad:?} for {flag:?}"),
-        _ => {
-            let text = error.render().to_string();
-            let first = text.lines().next().unwrap_or_default();
-            first.strip_prefix("error: ").unwrap_or(first).to_owned()
-        }
-    }
-}
-
-/// The commands so far, which clap tells only through its usage line.
-fn path(error: &clap::Error, program: &str) -> String {
-    let usage = error.get(ContextKind::Usage).map(ToString::to_string).unwrap_or_default();
-    let words = usage.split_whitespace().skip(1).take_while(|word| !word.starts_with(['<', '[']));
-    let words: Vec<&str> = words.collect();
-    if words.is_empty() { program.to_owned() } else { words.join(" ") }
-}
-
-fn suggest(error: &clap::Error) {
-    if let Some(ContextValue::Strings(names)) = error.get(ContextKind::SuggestedSubcommand) {
-        eprintln!("\nDid you mean this?");
-        names.iter().for_each(|name| eprintln!("\t{name}"));
-        eprintln!();
-    }
 }
 
 #[cfg(test)]

@@ -1,21 +1,14 @@
 //! The command line: etcdutl's commands and flags, and clap's errors in the words that scripts know.
 
-use std::{
-    ffi::OsString,
-    path::{Path, PathBuf},
-    time::Duration,
-};
+use std::{ffi::OsString, path::PathBuf, time::Duration};
 
-use clap::{
-    ArgAction, ArgMatches, Command, CommandFactory, FromArgMatches, Parser, Subcommand,
-    error::{ContextKind, ContextValue, ErrorKind},
-};
-use clap_complete::Shell;
+use clap::{ArgMatches, Command, CommandFactory, FromArgMatches, Parser, Subcommand, error::ContextKind};
+use cli::{flag, value};
 
 use crate::{
     defrag,
     failure::Failure,
-    flag, hashkv,
+    hashkv,
     print::{self, Format},
     restore::{self, RestoreArgs},
     status,
@@ -29,7 +22,7 @@ struct Cli {
     #[arg(short = 'w', long, global = true, default_value = "simple", value_name = "FORMAT")]
     write_out: String,
     /// How long to wait for a file that another process has locked; 0 waits for ever
-    #[arg(long, global = true, default_value = "10s", value_parser = flag::duration)]
+    #[arg(long, global = true, default_value = "10s", value_parser = value::duration)]
     timeout: Duration,
     #[command(subcommand)]
     command: Option<Commands>,
@@ -75,7 +68,7 @@ struct HashkvArgs {
     #[arg(long, value_name = "DIR")]
     data_dir: Option<PathBuf>,
     /// The last revision to hash; 0 for the newest
-    #[arg(long, default_value = "0", value_parser = flag::int)]
+    #[arg(long, default_value = "0", value_parser = value::int)]
     rev: i64,
 }
 
@@ -112,8 +105,8 @@ struct VersionArgs {
 }
 
 pub fn run(args: &[OsString]) -> Result<(), Failure> {
-    let program = program_name(args);
-    let mut root = tune(Cli::command()).bin_name(&program);
+    let program = flag::program_name(args, "lockgateutl");
+    let mut root = flag::tune(Cli::command()).bin_name(&program);
     let Some(matches) = parse(&mut root, args, &program)? else { return Ok(()) };
     let cli = Cli::from_arg_matches(&matches).map_err(Failure::error)?;
     // Zero waits for ever.
@@ -173,46 +166,10 @@ fn version_text(program: &str) -> String {
 }
 
 fn completion(args: &[String], root: &mut Command, program: &str) -> Result<(), Failure> {
-    let [shell] = args else {
-        return Err(usage(root, &["completion"], &format!("accepts 1 arg(s), received {}", args.len())));
-    };
-    let shell = match shell.as_str() {
-        "bash" => Shell::Bash,
-        "zsh" => Shell::Zsh,
-        "fish" => Shell::Fish,
-        "powershell" => Shell::PowerShell,
-        other => {
-            let what = format!("invalid argument {other:?} for \"{program} completion\"");
-            return Err(usage(root, &["completion"], &what));
-        }
-    };
-    let mut script = Vec::new();
-    clap_complete::generate(shell, root, program, &mut script);
-    print::print(&script)
-}
-
-/// A link named `etcdutl` speaks of itself as etcdutl.
-fn program_name(args: &[OsString]) -> String {
-    let name = args.first().and_then(|arg| Path::new(arg).file_stem()).map(|name| name.to_string_lossy().into_owned());
-    name.unwrap_or_else(|| "lockgateutl".to_owned())
-}
-
-/// Makes flags behave as in Go: `--flag=false`, the last one counts, values that begin with a dash.
-fn tune(command: Command) -> Command {
-    let command = command.mut_args(|arg| match arg.get_action() {
-        ArgAction::SetTrue => arg
-            .action(ArgAction::Set)
-            .num_args(0..=1)
-            .require_equals(true)
-            .default_value("false")
-            .default_missing_value("true")
-            .value_parser(flag::boolean)
-            .hide_default_value(true)
-            .value_name("BOOL"),
-        ArgAction::Set if !arg.is_positional() => arg.allow_hyphen_values(true),
-        _ => arg,
-    });
-    command.args_override_self(true).infer_subcommands(true).mut_subcommands(tune)
+    match flag::completion(args, root, program) {
+        Ok(script) => print::print(&script),
+        Err(what) => Err(usage(root, &["completion"], &what)),
+    }
 }
 
 /// `None` if help was asked for and given.
@@ -221,52 +178,16 @@ fn parse(root: &mut Command, args: &[OsString], program: &str) -> Result<Option<
         Ok(matches) => return Ok(Some(matches)),
         Err(error) => error,
     };
-    if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand) {
+    if flag::is_help(&error) {
         return print::print(error.render().to_string().as_bytes()).map(|()| None);
     }
-    eprintln!("Error: {}", usage_text(&error, program, args));
-    if let Some(ContextValue::Strings(names)) = error.get(ContextKind::SuggestedSubcommand) {
-        eprintln!("\nDid you mean this?");
-        names.iter().for_each(|name| eprintln!("\t{name}"));
-        eprintln!();
-    }
+    eprintln!("Error: {}", flag::usage_text(&error, program, args.last().map(OsString::as_os_str)));
+    flag::suggest(&error);
     match error.get(ContextKind::Usage) {
         Some(usage) => eprintln!("{usage}"),
         None => eprintln!("Run '{program} --help' for usage."),
     }
     Err(Failure::told(1))
-}
-
-fn usage_text(error: &clap::Error, program: &str, args: &[OsString]) -> String {
-    let value = |kind| match error.get(kind) {
-        Some(ContextValue::String(text)) => text.as_str(),
-        _ => "",
-    };
-    let (arg, bad) = (value(ContextKind::InvalidArg), value(ContextKind::InvalidValue));
-    // Clap names a flag with the placeholder of its value.
-    let flag = arg.split([' ', '=', '[']).next().unwrap_or(arg);
-    match error.kind() {
-        ErrorKind::UnknownArgument if flag.starts_with("--") => format!("unknown flag: {flag}"),
-        ErrorKind::UnknownArgument => {
-            format!("unknown shorthand flag: '{}' in {flag}", flag.chars().nth(1).unwrap_or('-'))
-        }
-        ErrorKind::InvalidSubcommand => {
-            format!("unknown command {:?} for {program:?}", value(ContextKind::InvalidSubcommand))
-        }
-        ErrorKind::InvalidValue if bad.is_empty() && args.last().is_some_and(|last| last == "-w") => {
-            "flag needs an argument: 'w' in -w".to_owned()
-        }
-        ErrorKind::InvalidValue if bad.is_empty() => format!("flag needs an argument: {flag}"),
-        ErrorKind::ValueValidation => {
-            let reason = std::error::Error::source(error).map(ToString::to_string).unwrap_or_default();
-            format!("invalid argument {bad:?} for {flag:?} flag: {reason}")
-        }
-        _ => {
-            let text = error.render().to_string();
-            let first = text.lines().next().unwrap_or_default();
-            first.strip_prefix("error: ").unwrap_or(first).to_owned()
-        }
-    }
 }
 
 fn help(root: &mut Command, path: &[&str]) -> Result<(), Failure> {
@@ -299,7 +220,7 @@ mod tests {
 
     #[test]
     fn clap_agrees() {
-        tune(Cli::command()).debug_assert();
+        flag::tune(Cli::command()).debug_assert();
     }
 
     #[test]
