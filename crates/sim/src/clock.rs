@@ -1,0 +1,40 @@
+//! Virtual time, in microseconds since the run began. It moves when the simulator says so.
+
+use std::{
+    sync::atomic::{AtomicU64, Ordering},
+    time::{Duration, Instant},
+};
+
+pub const MS: u64 = 1_000;
+pub const SECOND: u64 = 1_000 * MS;
+
+pub struct SimClock {
+    base: Instant,
+    us: AtomicU64,
+}
+
+impl Default for SimClock {
+    fn default() -> Self {
+        SimClock { base: Instant::now(), us: AtomicU64::new(0) }
+    }
+}
+
+impl SimClock {
+    pub fn set(&self, us: u64) {
+        self.us.store(us, Ordering::Relaxed);
+    }
+
+    pub fn us(&self) -> u64 {
+        self.us.load(Ordering::Relaxed)
+    }
+
+    pub fn us_of(&self, instant: Instant) -> u64 {
+        instant.saturating_duration_since(self.base).as_micros() as u64
+    }
+}
+
+impl node::Clock for SimClock {
+    fn now(&self) -> Instant {
+        self.base + Duration::from_micros(self.us())
+    }
+}
