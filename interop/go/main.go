@@ -60,7 +60,7 @@ func main() {
 		{"kv", runKV}, {"range", runRange}, {"txn", runTxn}, {"compare", runCompare}, {"watch", runWatch},
 		{"compaction", runCompaction}, {"lease", runLease}, {"maintenance", runMaintenance}, {"errors", runErrors},
 		{"lease-errors", runLeaseErrors}, {"cluster", runCluster}, {"rangestream", runRangeStream},
-		{"concurrency", runConcurrency},
+		{"services", runServices}, {"concurrency", runConcurrency},
 	} {
 		w.part = part.name
 		part.run(w)

@@ -62,7 +62,7 @@ fn parse(text: &str) -> Result<Vec<CommandLine>> {
     Ok(commands)
 }
 
-fn split_words(line: &str) -> Result<Vec<String>> {
+pub fn split_words(line: &str) -> Result<Vec<String>> {
     let (mut words, mut word, mut quote) = (Vec::new(), None::<String>, None);
     let mut chars = line.chars();
     while let Some(c) = chars.next() {
@@ -148,7 +148,7 @@ impl Outcome {
     }
 }
 
-fn show_lines(stdout: &str, endpoint: &str) -> String {
+pub fn show_lines(stdout: &str, endpoint: &str) -> String {
     let show = |line: &str| match serde_json::from_str(line) {
         Ok(value @ (serde_json::Value::Object(_) | serde_json::Value::Array(_))) => normal::json(value).to_string(),
         _ => field(line).unwrap_or_else(|| normal::text(line, endpoint)),

@@ -1,6 +1,7 @@
 //! The gateway scenario: HTTP requests from `interop/gateway.txt`, answers compared as JSON.
 //!
-//! A line is `POST path body`, `GET path`, or `STREAM n path body` for the first n lines of a stream. In bodies,
+//! A line is `POST path body`, `GET path`, `FORM method path body` for a posted form that asks for another method, or
+//! `STREAM n path body` for the first n lines of a stream. In bodies,
 //! `b64(text)` stands for the text in base64, as bytes are written there.
 
 use std::fs;
@@ -30,6 +31,12 @@ fn request(endpoint: &str, line: &str) -> Result<String> {
             let (path, body) = rest.split_once(' ').unwrap_or((rest, ""));
             http.post(path, &expand(body)?)?
         }
+        "FORM" => {
+            let [method, path, body] = rest.splitn(3, ' ').collect::<Vec<_>>()[..] else {
+                bail!("write: FORM method path body")
+            };
+            http.post_form(path, method, body)?
+        }
         "STREAM" => {
             let [count, path, body] = rest.splitn(3, ' ').collect::<Vec<_>>()[..] else {
                 bail!("write: STREAM n path body")
@@ -37,7 +44,7 @@ fn request(endpoint: &str, line: &str) -> Result<String> {
             let lines = http.stream(path, &expand(body)?, count.parse()?)?;
             return Ok(lines.iter().map(|line| show(line, endpoint)).collect::<Vec<_>>().join("\n"));
         }
-        _ => bail!("unknown method {method:?}; write GET, POST or STREAM"),
+        _ => bail!("unknown method {method:?}; write GET, POST, FORM or STREAM"),
     };
     Ok(format!("{} {}\n{}", answer.status, answer.content_type, show(&answer.body, endpoint)))
 }

@@ -11,6 +11,8 @@ use serde_json::Value;
 
 const TIMEOUT: Duration = Duration::from_secs(20);
 
+const JSON: &str = "Content-Type: application/json\r\n";
+
 pub struct Http {
     stream: BufReader<TcpStream>,
     host: String,
@@ -25,20 +27,33 @@ pub struct Answer {
 
 impl Http {
     pub fn connect(endpoint: &str) -> Result<Http> {
+        Http::connect_within(endpoint, TIMEOUT)
+    }
+
+    /// Waits no longer than this for the connection, nor for any answer.
+    pub fn connect_within(endpoint: &str, limit: Duration) -> Result<Http> {
         let address: SocketAddr = endpoint.parse().with_context(|| format!("{endpoint:?} is not host:port"))?;
-        let stream = TcpStream::connect_timeout(&address, TIMEOUT)?;
-        stream.set_read_timeout(Some(TIMEOUT))?;
+        let stream = TcpStream::connect_timeout(&address, limit)?;
+        stream.set_read_timeout(Some(limit))?;
         stream.set_nodelay(true)?;
         Ok(Http { stream: BufReader::new(stream), host: endpoint.to_owned() })
     }
 
     pub fn get(&mut self, path: &str) -> Result<Answer> {
-        self.send("GET", path, "")?;
+        self.send("GET", path, JSON, "")?;
         self.receive()
     }
 
     pub fn post(&mut self, path: &str, body: &str) -> Result<Answer> {
-        self.send("POST", path, body)?;
+        self.send("POST", path, JSON, body)?;
+        self.receive()
+    }
+
+    /// Posts a form that asks for another method.
+    pub fn post_form(&mut self, path: &str, method: &str, body: &str) -> Result<Answer> {
+        let headers =
+            format!("Content-Type: application/x-www-form-urlencoded\r\nX-HTTP-Method-Override: {method}\r\n");
+        self.send("POST", path, &headers, body)?;
         self.receive()
     }
 
@@ -53,7 +68,7 @@ impl Http {
 
     /// The first `count` lines of an answer that does not end.
     pub fn stream(mut self, path: &str, body: &str, count: usize) -> Result<Vec<String>> {
-        self.send("POST", path, body)?;
+        self.send("POST", path, JSON, body)?;
         let head = self.head()?;
         let mut text = String::new();
         while text.lines().count() < count || !text.ends_with('\n') {
@@ -66,9 +81,9 @@ impl Http {
         Ok([vec![format!("status {}", head.status)], text.lines().map(str::to_owned).collect()].concat())
     }
 
-    fn send(&mut self, method: &str, path: &str, body: &str) -> Result<()> {
+    fn send(&mut self, method: &str, path: &str, headers: &str, body: &str) -> Result<()> {
         let head = format!(
-            "{method} {path} HTTP/1.1\r\nHost: {}\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n",
+            "{method} {path} HTTP/1.1\r\nHost: {}\r\n{headers}Content-Length: {}\r\n\r\n",
             self.host,
             body.len()
         );

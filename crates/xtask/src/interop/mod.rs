@@ -1,5 +1,6 @@
 //! `cargo xtask interop`: lockgate beside real etcd, its tools and public clients.
 
+mod cluster;
 mod ctl;
 mod dir;
 mod fetch;
@@ -48,6 +49,8 @@ enum Action {
     },
     /// Kill the server at random moments under load and look for lost, doubled and half writes
     Kill9(kill9::Args),
+    /// Clusters of real processes, ours and mixed with real etcd, under a checked load with faults
+    Cluster(cluster::Args),
 }
 
 #[derive(clap::Args)]
@@ -70,6 +73,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     match &args.action {
         Some(Action::Fetch { all }) => fetch::run(*all).map(|()| ExitCode::SUCCESS),
         Some(Action::Kill9(args)) => kill9::run(args, &lockgate(args.lockgate.as_deref())?),
+        Some(Action::Cluster(args)) => cluster::run(args),
         None => compare(&args.compare),
     }
 }

@@ -1,0 +1,155 @@
+//! `cargo xtask interop cluster`: whole clusters of real processes, ours alone and mixed with real etcd, under a load that
+//! is checked while members die, pause, lose their links or their disks, come and go.
+
+mod etcdctl;
+mod faults;
+mod garbage;
+mod group;
+mod linear;
+mod member;
+mod mixed;
+mod netns;
+mod partition;
+mod recovery;
+mod refuse;
+mod storage_faults;
+mod table;
+mod traffic;
+mod verdict;
+
+use std::{
+    env,
+    path::{Path, PathBuf},
+    process::{Command, ExitCode},
+    time::Instant,
+};
+
+use anyhow::{Context, Result, bail};
+
+use super::{our_utl, peer, root, server::Program};
+use table::{Row, print_table};
+use verdict::Figures;
+
+#[derive(clap::Args)]
+pub struct Args {
+    /// Every scenario, in its long form
+    #[arg(long)]
+    all: bool,
+    /// Only scenarios whose name contains this
+    #[arg(long)]
+    only: Option<String>,
+    /// For the choices of clients
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// The server to test; a release build of this workspace unless given
+    #[arg(long)]
+    pub lockgate: Option<PathBuf>,
+}
+
+/// What scenarios work with.
+pub struct World {
+    pub ours: Program,
+    pub etcd: Program,
+    pub etcdctl: PathBuf,
+    pub etcdutl: PathBuf,
+    pub our_utl: PathBuf,
+    pub cache: PathBuf,
+    pub seed: u64,
+    pub all: bool,
+}
+
+/// How a scenario ended that did not fail.
+pub enum Ending {
+    Well(String),
+    /// This machine does not allow it: why.
+    Skipped(String),
+}
+
+impl From<Figures> for Ending {
+    fn from(figures: Figures) -> Ending {
+        Ending::Well(figures.to_string())
+    }
+}
+
+/// A scenario: its name, whether the short form has it, and what it does in a directory of its own.
+pub struct Scenario {
+    pub name: &'static str,
+    pub short: bool,
+    pub run: fn(&World, &Path) -> Result<Ending>,
+}
+
+fn scenarios() -> Vec<Scenario> {
+    let lists = [
+        faults::SCENARIOS,
+        storage_faults::SCENARIOS,
+        partition::SCENARIOS,
+        mixed::SCENARIOS,
+        etcdctl::SCENARIOS,
+        refuse::SCENARIOS,
+        garbage::SCENARIOS,
+        recovery::SCENARIOS,
+    ];
+    lists.into_iter().flatten().map(Scenario::copy).collect()
+}
+
+impl Scenario {
+    fn copy(&self) -> Scenario {
+        Scenario { ..*self }
+    }
+}
+
+pub fn run(args: &Args) -> Result<ExitCode> {
+    println!("SEED {}", args.seed);
+    let world = world(args)?;
+    let wanted = |scenario: &Scenario| match &args.only {
+        Some(only) => scenario.name.contains(only.as_str()),
+        None => args.all || scenario.short,
+    };
+    let rows: Vec<Row> = scenarios().iter().filter(|scenario| wanted(scenario)).map(|s| timed(&world, s)).collect();
+    // Peers that are missing have failed above; what is left to skip is what only root may do.
+    let strict = env::var("LOCKGATE_REQUIRE_ROOT").is_ok_and(|value| value == "1");
+    let well = print_table(&rows, strict);
+    println!("SEED {}", args.seed);
+    Ok(if well { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn world(args: &Args) -> Result<World> {
+    let cache = peer::cache_dir()?;
+    let find = |name: &str| peer::find(&cache, peer::ETCD, name);
+    let (etcd, etcdctl, etcdutl) = (find("etcd")?, find("etcdctl")?, find("etcdutl")?);
+    let path = match &args.lockgate {
+        Some(path) => path.clone(),
+        None => release_build()?,
+    };
+    let our_utl = our_utl(&path, &cache)?;
+    let (ours, etcd) = (Program::new(path), Program::new(etcd));
+    Ok(World { ours, etcd, etcdctl, etcdutl, our_utl, cache, seed: args.seed, all: args.all })
+}
+
+/// Timing matters in a cluster: what is tested is what is shipped.
+fn release_build() -> Result<PathBuf> {
+    let root = root()?;
+    let mut cargo = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    cargo.args(["build", "--quiet", "--release", "--package", "lockgate", "--package", "utl"]).current_dir(&root);
+    if !cargo.status().context("failed to run cargo")?.success() {
+        bail!("failed to build lockgate; give a path with --lockgate to test another");
+    }
+    let target = env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
+    Ok(target.join("release/lockgate"))
+}
+
+fn timed(world: &World, scenario: &Scenario) -> Row {
+    println!("== {}", scenario.name);
+    let start = Instant::now();
+    let ending = in_own_dir(world, scenario);
+    let row = Row { name: scenario.name, took: start.elapsed(), ending };
+    println!("   {}", row.line());
+    row
+}
+
+/// What a failed scenario leaves behind is kept.
+fn in_own_dir(world: &World, scenario: &Scenario) -> Result<Ending> {
+    let temp = tempfile::tempdir()?;
+    let ending = (scenario.run)(world, temp.path());
+    ending.map_err(|error| error.context(format!("data dirs and logs are kept in {}", temp.keep().display())))
+}

@@ -1,0 +1,202 @@
+//! What is checked when the load has ended: every order that clients saw, every acknowledged write, members against each
+//! other, and their logs.
+
+use std::{collections::BTreeMap, fmt, time::Duration};
+
+use anyhow::{Context, Result, bail, ensure};
+use client::{Get, mvccpb::KeyValue};
+
+use super::{
+    group::Group,
+    linear::{self, Action, Operation, Outcome},
+    traffic::{Event, Finished, History, SHARED, Traffic, connect, shared_key, value_of},
+};
+
+const READ_MAX: Duration = Duration::from_secs(20);
+
+/// Counts of a run that went well.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Figures {
+    pub operations: usize,
+    pub acknowledged: usize,
+    pub unknown: usize,
+    pub longest_gap: Duration,
+}
+
+impl fmt::Display for Figures {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Figures { operations, acknowledged, unknown, longest_gap } = self;
+        let gap = longest_gap.as_secs_f32();
+        write!(
+            f,
+            "{operations} operations, {acknowledged} writes acknowledged, {unknown} unknown, longest gap {gap:.1} s"
+        )
+    }
+}
+
+/// Ends the load and holds the cluster to all that clients were told.
+pub fn finish(traffic: Traffic, group: &mut Group) -> Result<Figures> {
+    let mut finished = traffic.stop()?;
+    group.wait_ready().context("after the load")?;
+    let hashes = group.hashes()?;
+    ensure!(hashes.windows(2).all(|pair| pair[0].1 == pair[1].1), "members have different hashes: {hashes:?}");
+    for n in 0..group.members.len() {
+        if group.members[n].running() {
+            read_back(&mut finished, &group.members[n].endpoint())
+                .with_context(|| format!("reading from {} at the end", group.members[n].name))?;
+        }
+    }
+    let history = &finished.history;
+    check_shared(history)?;
+    check_order(&history.events)?;
+    check_logs(group)?;
+    let figures = Figures {
+        operations: history.events.len() + history.single.len(),
+        acknowledged: history.acknowledged(),
+        unknown: history.unknown(),
+        longest_gap: longest_gap(history),
+    };
+    // A load that nobody answered proves nothing.
+    ensure!(figures.acknowledged > 50, "only {} writes were acknowledged", figures.acknowledged);
+    Ok(figures)
+}
+
+/// Everything through one member: what is written once is looked at here, the rest joins the history.
+fn read_back(finished: &mut Finished, endpoint: &str) -> Result<()> {
+    let (single, shared) = finished.runtime.block_on(async {
+        let client = connect(endpoint, READ_MAX).await?;
+        let single = client.get(Get::prefix("once/")).await?.kvs;
+        let mut shared = Vec::new();
+        for key in 0..SHARED {
+            shared.push(value_of(&client.get(shared_key(key)).await?.kvs));
+        }
+        Ok::<_, client::Error>((single, shared))
+    })?;
+    check_single(&finished.history.single, &single)?;
+    for (key, value) in (0..).zip(shared) {
+        let (invoked, returned) = (finished.now + 1, finished.now + 2);
+        let operation = Operation { action: Action::Read, outcome: Outcome::Found(value), invoked, returned };
+        finished.history.events.push(Event { key, operation, revision: None });
+    }
+    finished.now += 3;
+    Ok(())
+}
+
+/// What was acknowledged is there as it was acknowledged; what is there was written.
+fn check_single(written: &BTreeMap<String, Option<u64>>, found: &[KeyValue]) -> Result<()> {
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let found: BTreeMap<String, &KeyValue> = found.iter().map(|kv| (text(&kv.key), kv)).collect();
+    for (key, revision) in written {
+        match (found.get(key), revision) {
+            (None, Some(revision)) => bail!("{key}, acknowledged at revision {revision}, is lost"),
+            (Some(kv), Some(revision)) => {
+                let right = kv.mod_revision as u64 == *revision && kv.version == 1 && text(&kv.value) == *key;
+                ensure!(right, "{key}, acknowledged at revision {revision}, is there as {kv:?}");
+            }
+            (Some(kv), None) => ensure!(kv.version == 1, "{key}, written once, has version {}", kv.version),
+            (None, None) => {}
+        }
+    }
+    match found.keys().find(|key| !written.contains_key(*key)) {
+        Some(key) => bail!("{key} is there and was never written"),
+        None => Ok(()),
+    }
+}
+
+fn check_shared(history: &History) -> Result<()> {
+    for key in 0..SHARED {
+        let operations: Vec<Operation> =
+            history.events.iter().filter(|event| event.key == key).map(|event| event.operation).collect();
+        if let Err(stuck) = linear::check(&operations) {
+            let lines: Vec<String> = stuck.iter().map(|operation| format!("{operation:?}")).collect();
+            bail!("key {key} is not linearizable, no order goes beyond these:\n{}", lines.join("\n"));
+        }
+    }
+    Ok(())
+}
+
+/// Over all keys: who asks after another was answered gets no older revision, and a write a newer one.
+fn check_order(events: &[Event]) -> Result<()> {
+    let known = |event: &&Event| event.revision.is_some();
+    let mut asked: Vec<&Event> = events.iter().filter(known).collect();
+    let mut answered = asked.clone();
+    asked.sort_by_key(|event| event.operation.invoked);
+    answered.sort_by_key(|event| event.operation.returned);
+    let mut answered = answered.into_iter().peekable();
+    let mut newest: Option<&Event> = None;
+    for event in asked {
+        while let Some(before) = answered.next_if(|before| before.operation.returned < event.operation.invoked) {
+            if newest.is_none_or(|newest| newest.revision < before.revision) {
+                newest = Some(before);
+            }
+        }
+        let Some(newest) = newest else { continue };
+        let newer = event.revision > newest.revision;
+        let write = event.operation.outcome == Outcome::Done;
+        ensure!(newer || !write && event.revision == newest.revision, "{newest:?} was answered before {event:?} began");
+    }
+    Ok(())
+}
+
+pub fn check_logs(group: &Group) -> Result<()> {
+    for member in &group.members {
+        let log = member.log_text();
+        let bad = |line: &&str| {
+            ["panicked at", "panic:", "\"level\":\"panic\"", "\"level\":\"fatal\""]
+                .iter()
+                .any(|word| line.contains(word))
+        };
+        if let Some(line) = log.lines().find(bad) {
+            bail!("{} logged {line}", member.name);
+        }
+    }
+    Ok(())
+}
+
+/// The longest time in which no write was acknowledged.
+fn longest_gap(history: &History) -> Duration {
+    let done = |event: &&Event| event.operation.outcome == Outcome::Done;
+    let mut times: Vec<u64> = history.events.iter().filter(done).map(|event| event.operation.returned).collect();
+    times.sort_unstable();
+    Duration::from_nanos(times.windows(2).map(|pair| pair[1] - pair[0]).max().unwrap_or(0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kv(key: &str, revision: i64) -> KeyValue {
+        let bytes = key.to_owned().into_bytes();
+        KeyValue {
+            key: bytes.clone().into(),
+            value: bytes.into(),
+            mod_revision: revision,
+            version: 1,
+            ..KeyValue::default()
+        }
+    }
+
+    #[test]
+    fn lost_and_strange_keys_are_told() {
+        let written: BTreeMap<String, Option<u64>> =
+            [("a".to_owned(), Some(2)), ("b".to_owned(), None)].into_iter().collect();
+        check_single(&written, &[kv("a", 2)]).expect("b may be missing");
+        check_single(&written, &[kv("a", 2), kv("b", 9)]).expect("b may be there");
+        assert!(check_single(&written, &[kv("b", 9)]).is_err(), "a is lost");
+        assert!(check_single(&written, &[kv("a", 3)]).is_err(), "a has another revision");
+        assert!(check_single(&written, &[kv("a", 2), kv("c", 3)]).is_err(), "c was never written");
+    }
+
+    #[test]
+    fn revisions_may_not_go_back() {
+        let event = |outcome, revision, invoked, returned| {
+            let operation = Operation { action: Action::Read, outcome, invoked, returned };
+            Event { key: 0, operation, revision: Some(revision) }
+        };
+        let (write, read) = (Outcome::Done, Outcome::Found(1));
+        check_order(&[event(write, 5, 0, 1), event(read, 5, 2, 3), event(write, 6, 2, 3)]).expect("in order");
+        assert!(check_order(&[event(write, 5, 0, 1), event(read, 4, 2, 3)]).is_err());
+        assert!(check_order(&[event(read, 5, 0, 1), event(write, 5, 2, 3)]).is_err());
+        check_order(&[event(write, 5, 0, 4), event(read, 4, 2, 3)]).expect("they overlap");
+    }
+}
