@@ -29,7 +29,11 @@ fn newer(path: &str) -> MinVersion {
 /// The cases of `server/storage/wal/version_test.go`.
 #[test]
 fn messages_have_the_version_etcd_gives_them() {
-    let header = |auth_revision, username: &str| RequestHeader { auth_revision, username: username.into(), id: 0 };
+    let header = |auth_revision, username: &str| RequestHeader {
+        auth_revision,
+        username: username.into(),
+        ..Default::default()
+    };
     assert_eq!(of(&header(0, "")), v(0));
     assert_eq!(of(&header(1, "")), v(1));
     assert_eq!(of(&header(0, "Alice")), v(0));
