@@ -1,10 +1,13 @@
-//! The cluster: members, removed ids, version, downgrade job. Replicated state, changed by apply alone.
+//! The cluster: members, removed ids, version, downgrade job, feature gate. Replicated state, changed by apply alone.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use proto::Version;
 
-use crate::{Change, ClusterId, Downgrade, Member, MemberId};
+use crate::{
+    Change, ClusterId, Downgrade, Member, MemberId,
+    gate::{Cause, GateEffect, GateState},
+};
 
 /// Why a configuration change is refused. The texts are etcd's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -21,6 +24,8 @@ pub enum ChangeError {
     NotLearner,
     #[error("membership: too many learner members in cluster")]
     TooManyLearners,
+    #[error("membership: the learner does not propose every cluster feature that is on")]
+    LearnerFeatures,
 }
 
 /// What applying a [`Change`] did, for the caller to write down and to tell the transport.
@@ -41,6 +46,7 @@ pub struct Cluster {
     removed: BTreeSet<MemberId>,
     version: Option<Version>,
     downgrade: Downgrade,
+    pub(crate) gate: GateState,
     learners_max: usize,
 }
 
@@ -55,8 +61,8 @@ impl Cluster {
         removed: BTreeSet<MemberId>,
         version: Option<Version>,
     ) -> Cluster {
-        let (downgrade, learners_max) = (Downgrade::default(), LEARNERS_MAX);
-        Cluster { id, local, members, removed, version, downgrade, learners_max }
+        let (downgrade, gate, learners_max) = (Downgrade::default(), GateState::default(), LEARNERS_MAX);
+        Cluster { id, local, members, removed, version, downgrade, gate, learners_max }
     }
 
     pub fn learners_max(&self) -> usize {
@@ -114,7 +120,8 @@ impl Cluster {
         self.version
     }
 
-    pub fn set_version(&mut self, version: Version) {
+    /// Without what follows from it: see [`Cluster::apply_version`].
+    pub(crate) fn set_version(&mut self, version: Version) {
         self.version = Some(version);
     }
 
@@ -142,6 +149,7 @@ impl Cluster {
             }
             (_, None) => Err(ChangeError::IdNotFound),
             (Change::Promote(_), Some(member)) if !member.is_learner => Err(ChangeError::NotLearner),
+            (Change::Promote(_), Some(_)) if !self.proposes_all_that_is_on(id) => Err(ChangeError::LearnerFeatures),
             (Change::Promote(_) | Change::Remove(_), Some(_)) => Ok(()),
             (Change::Update { peer_urls, .. }, Some(_)) => self.check_urls(id, peer_urls),
         }
@@ -171,6 +179,23 @@ impl Cluster {
             }
             (Change::Promote(_) | Change::Update { .. }, None) => return Err(ChangeError::IdNotFound),
         })
+    }
+
+    /// Applies `change` and what follows for the gate from it: a new voter may end the agreement on a feature.
+    pub fn apply_at(&mut self, index: u64, change: Change) -> Result<(Changed, GateEffect), ChangeError> {
+        let is_voter = |cluster: &Cluster, id| cluster.members.get(&id).is_some_and(|member| !member.is_learner);
+        let id = change.id();
+        let was_voter = is_voter(self, id);
+        let changed = self.apply(change)?;
+        let cause = match &changed {
+            Changed::Added(_) => Some(Cause::VoterAdded(id)),
+            Changed::Promoted(_) => Some(Cause::VoterPromoted(id)),
+            Changed::Updated(_) | Changed::Removed(_) => None,
+        };
+        let removed = matches!(changed, Changed::Removed(_)).then_some(id);
+        let voters_changed = was_voter != is_voter(self, id);
+        let effect = self.settle_members(index, cause.filter(|_| voters_changed), removed, voters_changed);
+        Ok((changed, effect))
     }
 
     /// Adds a member, or finds out why not.

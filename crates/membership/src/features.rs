@@ -10,6 +10,14 @@ pub const VERSION: Version = v(3, 8);
 
 pub static FEATURES: &[Feature] = &[
     Feature {
+        name: "AtomicIncrement",
+        level: Level::Cluster,
+        owner: "mvcc",
+        writes: "entries of type increment; the values they leave are plain text",
+        reason: "Adds to the number in a key with one request, without a loop of reads and compares.",
+        specs: &[alpha(v(3, 8))],
+    },
+    Feature {
         name: "CompactHashCheck",
         level: Level::Server,
         owner: "server",
@@ -50,6 +58,14 @@ pub static FEATURES: &[Feature] = &[
         specs: &[alpha(v(3, 6))],
     },
     Feature {
+        name: "PersistedLeaseCheckpoints",
+        level: Level::Cluster,
+        owner: "lease",
+        writes: "remaining TTLs in lease records",
+        reason: "Every leader writes remaining lease TTLs to the log, so that no change of leader starts them anew.",
+        specs: &[alpha(v(3, 8))],
+    },
+    Feature {
         name: "PriorityRequest",
         level: Level::Server,
         owner: "server",
@@ -85,6 +101,11 @@ pub static FEATURES: &[Feature] = &[
 
 /// Names that were features once and may never be again.
 pub static RETIRED: &[&str] = &[];
+
+/// Whether this binary has a cluster-level feature of this name, at any version.
+pub fn is_cluster_feature(name: &str) -> bool {
+    FEATURES.iter().any(|feature| feature.name == name && feature.level == Level::Cluster)
+}
 
 /// The table, checked. An error is a mistake in the table above, and the tests show it first.
 pub fn registry() -> Result<Registry, TableErrors> {

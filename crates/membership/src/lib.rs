@@ -5,12 +5,15 @@
 //! - may this change be proposed ([`Cluster::may_add`] and its kin), may it be applied ([`Cluster::validate`]);
 //! - how does a member start ([`plan_new_cluster`], [`plan_join`], [`plan_reconciliation`]);
 //! - what is the cluster version ([`decide_cluster_version`]), and who fits it ([`check_join_versions`]);
-//! - may this entry be written to the log ([`may_log`]).
+//! - may this entry be written to the log ([`may_log`]);
+//! - which cluster features are on ([`gate`]).
 
 mod bootstrap;
 mod change;
 mod cluster;
+mod enabled;
 pub mod features;
+pub mod gate;
 mod harm;
 mod id;
 mod loggable;
@@ -26,6 +29,7 @@ pub use bootstrap::{
 };
 pub use change::{BadChange, Change};
 pub use cluster::{ChangeError, Changed, Cluster, LEARNERS_MAX};
+pub use enabled::{ATOMIC_INCREMENT, ClusterFeature, Enabled, PERSISTED_LEASE_CHECKPOINTS, registry_version};
 pub use harm::{Harm, harm_of_request, harms_etcd};
 pub use id::{ClusterId, MemberId};
 pub use loggable::{LOG_VERSION_MIN, NotYet, Reason, may_log, may_log_data, may_log_request};

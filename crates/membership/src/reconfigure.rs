@@ -14,7 +14,7 @@ pub const HEALTH_INTERVAL: Duration = Duration::from_secs(5);
 const READY_SHARE: f64 = 0.9;
 
 /// Why a change is not proposed. The texts are etcd's.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ReconfigureError {
     #[error("etcdserver: re-configuration failed due to not enough started members")]
     NotEnoughStarted,
@@ -25,6 +25,9 @@ pub enum ReconfigureError {
     /// Only the leader knows how far a learner is; others forward the request to it.
     #[error("etcdserver: not leader")]
     NotLeader,
+    /// Not etcd's: it has no cluster features.
+    #[error("etcdserver: can only promote a learner that proposes every cluster feature that is on; {0}")]
+    LearnerFeatures(String),
     #[error(transparent)]
     Change(#[from] ChangeError),
 }
@@ -82,6 +85,17 @@ impl Cluster {
         Ok(())
     }
 
+    fn check_learner_features(&self, id: MemberId) -> Result<(), ReconfigureError> {
+        if self.member(id).is_none_or(|m| !m.is_learner) || self.proposes_all_that_is_on(id) {
+            return Ok(());
+        }
+        let missing = self.held_off_by_promotion(id).join(", ");
+        Err(ReconfigureError::LearnerFeatures(match self.current_proposal(id) {
+            None => format!("member {id} has not proposed yet: it must run, and reach the others"),
+            Some(_) => format!("member {id} says off for {missing}: restart it with --cluster-feature-gates to match"),
+        }))
+    }
+
     /// `matched` is the leader's view of how far each member's log is, `None` on a member that does not lead. The
     /// first half is asked even without the strict check.
     pub fn may_promote(
@@ -92,6 +106,7 @@ impl Cluster {
         matched: Option<&BTreeMap<MemberId, u64>>,
     ) -> Result<(), ReconfigureError> {
         check_learner_ready(id, leader, matched)?;
+        self.check_learner_features(id)?;
         if strict && !self.is_ready_to_promote() {
             return Err(ReconfigureError::NotEnoughStarted);
         }

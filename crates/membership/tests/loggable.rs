@@ -45,7 +45,7 @@ fn of_txn(txn: TxnRequest) -> InternalRaftRequest {
 }
 
 fn set_version(ver: &str) -> InternalRaftRequest {
-    let set = ClusterVersionSetRequest { ver: ver.into() };
+    let set = ClusterVersionSetRequest { ver: ver.into(), feature_gates: None };
     InternalRaftRequest { cluster_version_set: Some(set), ..request() }
 }
 
