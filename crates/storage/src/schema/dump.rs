@@ -3,11 +3,15 @@
 use std::ops::ControlFlow;
 
 use prost::Message;
-use proto::{authpb, mvccpb};
+use proto::{
+    authpb,
+    membershippb::{FeatureGateChange, FeatureGateProposalRecord, FeatureGateRecord},
+    mvccpb,
+};
 
 use super::{
-    Bucket, DecodeError, MemberRecord, RevisionKey, alarm, auth, cluster, error::printable, error::u64_of, lease, meta,
-    table,
+    Bucket, DecodeError, MemberRecord, RevisionKey, alarm, auth, cluster, error::printable, error::u64_of, gate, lease,
+    meta, table,
 };
 use crate::Read;
 
@@ -73,8 +77,26 @@ fn field(bucket: Bucket, key: &[u8], value: &[u8]) -> Result<String, DecodeError
             super::version::decode(bucket, key, value).map(super::Version::stored)
         }
         auth::ENABLED => Ok((value == [1]).to_string()),
+        _ if bucket == Bucket::Cluster && key.starts_with(gate::GATE) => gate_record(key, value),
         _ => Ok(String::from_utf8_lossy(value).into_owned()),
     }
+}
+
+fn gate_record(key: &[u8], value: &[u8]) -> Result<String, DecodeError> {
+    let list = |names: &[String]| if names.is_empty() { "nothing".into() } else { names.join(", ") };
+    if key.starts_with(gate::PROPOSAL) {
+        let record: FeatureGateProposalRecord = gate::decode(key, value)?;
+        let values: Vec<_> = record.features.iter().map(|f| format!("{}={}", f.name, f.enabled)).collect();
+        return Ok(format!("{} (for {}, index {})", list(&values), record.version, record.index));
+    }
+    if key.starts_with(gate::HISTORY) {
+        let record: FeatureGateChange = gate::decode(key, value)?;
+        let (before, after) = (list(&record.before), list(&record.after));
+        return Ok(format!("from {before} to {after} ({:?}, at {})", record.cause(), record.version));
+    }
+    let record: FeatureGateRecord = gate::decode(key, value)?;
+    let (index, relevant) = (record.index, record.relevant_index);
+    Ok(format!("{} on (index {index}, relevant index {relevant})", list(&record.enabled)))
 }
 
 fn change(key: &[u8], value: &[u8]) -> Result<(String, String), DecodeError> {

@@ -9,6 +9,7 @@ mod bucket;
 pub mod cluster;
 pub mod dump;
 mod error;
+pub mod gate;
 mod go_json;
 pub mod lease;
 pub mod member;

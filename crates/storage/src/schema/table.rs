@@ -1,8 +1,8 @@
 //! The schema as a table, for tools and for review.
 
 use super::{
-    Bucket, Version, alarm, auth, cluster, lease, member, meta,
-    version::{V3_5, V3_6},
+    Bucket, Version, alarm, auth, cluster, gate, lease, member, meta,
+    version::{V3_5, V3_6, V3_8},
 };
 
 /// One kind of key.
@@ -23,6 +23,8 @@ pub enum Key {
     Named(&'static [u8]),
     /// Any key of the described form.
     Form(&'static str),
+    /// Any key that begins so and goes on in the described form.
+    Under(&'static [u8], &'static str),
 }
 
 impl std::fmt::Display for Key {
@@ -30,6 +32,7 @@ impl std::fmt::Display for Key {
         match self {
             Key::Named(name) => f.write_str(&String::from_utf8_lossy(name)),
             Key::Form(form) => write!(f, "<{form}>"),
+            Key::Under(prefix, form) => write!(f, "{}<{form}>", String::from_utf8_lossy(prefix)),
         }
     }
 }
@@ -53,6 +56,9 @@ pub const ROWS: &[Row] = &[
     form(Bucket::AuthUsers, "user name", V3_0, "authpb.User", "a user, its roles and password hash"),
     named(Bucket::Cluster, cluster::CLUSTER_VERSION, V3_0, "text X.Y.0", "what all members agreed on"),
     named(Bucket::Cluster, cluster::DOWNGRADE, V3_5, "JSON", "the downgrade job"),
+    named(Bucket::Cluster, gate::GATE, V3_8, "membershippb.FeatureGateRecord", "the cluster features that are on"),
+    under(gate::HISTORY, "log index, 16 hex digits", "membershippb.FeatureGateChange", "what an entry switched"),
+    under(gate::PROPOSAL, "member id, 16 hex digits", "membershippb.FeatureGateProposalRecord", "what a member wants"),
     form(Bucket::Key, "revision, 17 or 18 bytes", V3_0, "mvccpb.KeyValue", "a change; 18 bytes: a deletion"),
     form(Bucket::Lease, "id, i64 big endian", V3_0, "leasepb.Lease", "a granted lease"),
     form(Bucket::Members, "member id in hex", V3_0, "JSON", "a member"),
@@ -70,6 +76,7 @@ pub fn row_of(bucket: Bucket, key: &[u8]) -> Option<&'static Row> {
     ROWS.iter().filter(|r| r.bucket == bucket).find(|r| match r.key {
         Key::Named(name) => name == key,
         Key::Form(_) => has_form(bucket, key),
+        Key::Under(prefix, _) => gate::is_key(prefix, key),
     })
 }
 
@@ -90,6 +97,11 @@ const fn named(bucket: Bucket, key: &'static [u8], since: Version, encoding: &'s
 
 const fn form(bucket: Bucket, key: &'static str, since: Version, encoding: &'static str, note: &'static str) -> Row {
     Row { bucket, key: Key::Form(key), since, encoding, note }
+}
+
+/// A row of the feature gate.
+const fn under(prefix: &'static [u8], form: &'static str, encoding: &'static str, note: &'static str) -> Row {
+    Row { bucket: Bucket::Cluster, key: Key::Under(prefix, form), since: V3_8, encoding, note }
 }
 
 #[cfg(test)]

@@ -14,6 +14,8 @@ pub const V3_5: Version = Version::new(3, 5);
 const V3_0: Version = Version::new(3, 0);
 /// From this version on a file says its version itself.
 pub const V3_6: Version = Version::new(3, 6);
+/// The first version of ours, and the first with a feature gate in its files.
+pub const V3_8: Version = Version::new(3, 8);
 
 pub(super) fn decode(bucket: Bucket, key: &[u8], value: &[u8]) -> Result<Version, DecodeError> {
     let text = std::str::from_utf8(value).ok();

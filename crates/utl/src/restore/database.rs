@@ -6,7 +6,7 @@ use anyhow::bail;
 use serde_json::json;
 use storage::{
     Backend, Bucket, Options, Read, RevisionKey,
-    schema::{MemberRecord, member, meta},
+    schema::{MemberRecord, gate, member, meta},
 };
 
 use super::{NewCluster, Plan, first_log};
@@ -40,6 +40,7 @@ pub fn adapt(path: &Path, plan: &Plan) -> anyhow::Result<()> {
     let bumped = bumped_revision(&backend, plan.bump_revision)?;
     let mut batch = backend.write();
     member::clear(&mut batch);
+    gate::clear(&mut batch);
     for member in &plan.cluster.members {
         member::put(&mut batch, &record(member));
     }
