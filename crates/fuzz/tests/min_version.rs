@@ -39,7 +39,7 @@ fn damaged_request() {
         let inner = RequestOp { request: Some(Request::RequestTxn(txn.clone())) };
         txn = TxnRequest { success: vec![inner], ..Default::default() };
     }
-    let header = Some(RequestHeader { id: 1 << 60, username: "root".into(), auth_revision: 3 });
+    let header = Some(RequestHeader { id: 1 << 60, username: "root".into(), auth_revision: 3, ..Default::default() });
     let request = InternalRaftRequest { header, txn: Some(txn), put: Some(put), ..Default::default() };
     let seed = request.encode_to_vec();
     bolero::check!().with_iterations(8000).with_max_len(48).for_each(|input: &[u8]| {

@@ -267,6 +267,18 @@ impl Lessor {
         }
     }
 
+    /// Begins or ends the making of checkpoints on the primary, without touching when leases end.
+    pub fn set_checkpoints(&mut self, now: Duration, checkpoints: bool) {
+        if !self.primary || self.checkpoints.is_some() == checkpoints {
+            return;
+        }
+        self.checkpoints = checkpoints.then(Deadlines::default);
+        let left: Vec<_> = self.leases.iter().map(|(id, lease)| (*id, remaining(lease, now))).collect();
+        for (id, ttl) in left {
+            self.schedule_checkpoint(now, id, ttl);
+        }
+    }
+
     /// Stops being primary: leases last for ever here.
     pub fn demote(&mut self) {
         self.primary = false;

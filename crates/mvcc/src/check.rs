@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
 use proto::etcdserverpb::{
-    Compare, DeleteRangeRequest, PutRequest, RangeRequest, RequestOp, TxnRequest,
+    Compare, DeleteRangeRequest, IncrementRequest, PutRequest, RangeRequest, RequestOp, TxnRequest,
     range_request::{SortOrder, SortTarget},
     request_op::Request,
 };
@@ -62,6 +62,10 @@ pub fn put(req: &PutRequest) -> Result<(), RequestError> {
         return Err(RequestError::LeaseProvided);
     }
     Ok(())
+}
+
+pub fn increment(req: &IncrementRequest) -> Result<(), RequestError> {
+    key(&req.key)
 }
 
 pub fn delete_range(req: &DeleteRangeRequest) -> Result<(), RequestError> {

@@ -9,6 +9,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use membership::PERSISTED_LEASE_CHECKPOINTS;
 use proto::{
     etcdserverpb::{AlarmRequest, AlarmType, alarm_request::AlarmAction},
     raftpb, walpb,
@@ -21,6 +22,7 @@ use crate::{
     convert,
     data_dir::DataDir,
     error::{ApplyError, FatalError},
+    gate_keeper::GateKeeper,
     proposer::Proposer,
     raft_loop::Input,
     shared::Shared,
@@ -58,6 +60,7 @@ pub(crate) struct ApplyLoop {
     pub core: Box<dyn FollowsChanges>,
     pub compactor: Sender<CompactionTask>,
     pub shared: Arc<Shared>,
+    pub keeper: Arc<GateKeeper>,
     pub options: ApplyOptions,
     pub network: Arc<dyn Network>,
     pub data_dir: DataDir,
@@ -125,6 +128,7 @@ impl ApplyLoop {
 
     fn apply_one(&mut self, entry: &raftpb::Entry) -> Result<(), FatalError> {
         let begin = Instant::now();
+        let gate_before = self.state.gates.version();
         let Outcome { request_id, mut result, effect } = self.state.apply(entry)?;
         let took = begin.elapsed();
         if took > self.options.slow {
@@ -132,6 +136,9 @@ impl ApplyLoop {
             tracing::warn!(?took, expected = ?self.options.slow, index = entry.index(), "apply request took too long");
         }
         self.carry_out(effect, &mut result)?;
+        if self.state.gates.version() != gate_before {
+            self.follow_gate();
+        }
         if matches!(result, Err(ApplyError::NoSpace)) && !self.state.alarms.no_space() {
             // Sent before the answer, so that whoever is refused finds the alarm raised.
             self.raise_no_space();
@@ -184,14 +191,28 @@ impl ApplyLoop {
         }
     }
 
+    /// Gate, proposals, voters or version have changed, or may have.
+    pub(crate) fn follow_gate(&self) {
+        let checkpoints = self.makes_checkpoints();
+        self.state.lessor.lock().set_checkpoints(self.state.time.elapsed(), checkpoints);
+        self.keeper.tend();
+    }
+
+    /// The cluster's feature decides; where it is off, the flag of whoever leads.
+    fn makes_checkpoints(&self) -> bool {
+        self.options.lease_checkpoints || self.state.gates.has(PERSISTED_LEASE_CHECKPOINTS)
+    }
+
     /// A leader's first entry is applied: all earlier ones are too, so leases may be let go from here on.
     fn promote_lessor(&mut self) {
         // Asked under the lock: if the leadership is lost after the question, the demotion comes after us.
         let mut lessor = self.state.lessor.lock();
         if self.shared.status().is_leader {
             let now = self.state.time.elapsed();
-            lessor.promote(now, self.options.election_timeout, self.options.lease_checkpoints);
+            lessor.promote(now, self.options.election_timeout, self.makes_checkpoints());
         }
+        drop(lessor);
+        self.keeper.tend();
     }
 
     fn raise_no_space(&self) {

@@ -9,7 +9,7 @@ use std::{
 
 use membership::{
     BootstrapError, Cluster, ClusterId, Founding, Member, MemberId, ReconcileError, check_not_downgraded,
-    plan_reconciliation,
+    gate::GateFinding, plan_reconciliation,
 };
 use prost::Message;
 use proto::{
@@ -25,7 +25,10 @@ use storage::{
 use wal::Wal;
 
 use crate::{
-    apply::cluster::{load_cluster, record},
+    apply::{
+        cluster::{load_cluster, record},
+        gate::{load as load_gate, put_all as put_gate},
+    },
     data_dir::{DataDir, DataDirError},
     force,
 };
@@ -82,6 +85,10 @@ pub enum StartError {
     Membership(#[from] ReconcileError),
     #[error(transparent)]
     Downgrade(#[from] membership::InvalidDowngrade),
+    #[error("{0}")]
+    Features(String),
+    #[error(transparent)]
+    UnknownFeature(#[from] membership::gate::UnknownFeature),
     #[error("the log's metadata cannot be read: {0}")]
     Metadata(String),
     #[error(
@@ -121,6 +128,7 @@ pub(crate) struct BootstrapOptions {
     pub wal: wal::Options,
     /// Where the log is.
     pub log_disk: Arc<dyn wal::Disk>,
+    pub check_features: Arc<dyn Fn(Option<Version>) -> Result<(), String> + Send + Sync>,
 }
 
 pub(crate) fn bootstrap(options: BootstrapOptions) -> Result<Bootstrapped, StartError> {
@@ -153,6 +161,7 @@ fn check_database(backend: &Backend, options: &BootstrapOptions) -> Result<(), S
     if schema::auth::enabled(&view) {
         return Err(StartError::AuthEnabled);
     }
+    (options.check_features)(schema::cluster::version(&view)?).map_err(StartError::Features)?;
     Ok(())
 }
 
@@ -242,9 +251,15 @@ fn restart(backend: Backend, options: &BootstrapOptions) -> Result<Bootstrapped,
     check_log(&read, index, at.index())?;
     drop(read);
     let (id, local) = (ClusterId(metadata.cluster_id), MemberId(metadata.node_id));
-    let cluster = load_cluster(&backend.view(), id, local)?.with_learners_max(options.learners_max);
+    let mut cluster = load_cluster(&backend.view(), id, local)?.with_learners_max(options.learners_max);
     reconcile(&backend.view(), &cluster, index)?;
     check_not_downgraded(options.binary_version, cluster.version())?;
+    if options.force_new_cluster {
+        cluster = cluster.with_gate(Default::default());
+    }
+    let findings = cluster.mend_gate(index);
+    cluster.check_features_known(options.binary_version, membership::features::is_cluster_feature)?;
+    write_mended_gate(&backend, &cluster, &findings).map_err(StartError::Core)?;
     let (mut wal, read) = Wal::open_on(disk.clone(), &dir.wal(), &at, options.wal).map_err(|e| log_error(dir, e))?;
     let (mut hard_state, mut entries) = (read.hard_state, read.entries);
     let mut first_members: Vec<_> = cluster.members().cloned().collect();
@@ -270,6 +285,20 @@ fn restart(backend: Backend, options: &BootstrapOptions) -> Result<Bootstrapped,
     );
     let snapshot = (at.index(), at.term());
     Ok(Bootstrapped { backend, wal, cluster, hard_state, entries, snapshot, consistent_index: index, first_members })
+}
+
+/// A gate that was put right must be so in the file too, before anything is applied: sent to another member, the old one
+/// would be taken for sound there once its index has passed.
+pub(crate) fn write_mended_gate(backend: &Backend, cluster: &Cluster, findings: &[GateFinding]) -> Result<(), String> {
+    for finding in findings {
+        tracing::error!(%finding, "the stored feature gate was put right");
+    }
+    if load_gate(&backend.view()).map_err(|e| e.to_string())? == *cluster.gate() {
+        return Ok(());
+    }
+    let mut batch = backend.write();
+    put_gate(&mut batch, cluster.gate());
+    batch.commit().map_err(|e| e.to_string())
 }
 
 /// The database's index. If the log has gone on from a received database that is not in place yet, it is put there.
@@ -352,6 +381,7 @@ fn is_supported(r: &InternalRaftRequest) -> bool {
         || r.cluster_member_attr_set.is_some()
         || r.downgrade_info_set.is_some()
         || r.downgrade_version_test.is_some()
+        || r.increment.is_some()
 }
 
 /// What a request that apply does not know is about.

@@ -1,4 +1,4 @@
-//! The chores thread: ends leases, sends checkpoints, removes old log segments.
+//! The chores thread: ends leases, sends checkpoints, looks after the feature gate, removes old log segments.
 
 use std::{
     path::PathBuf,
@@ -10,7 +10,7 @@ use lease::Lessor;
 use parking_lot::Mutex;
 use proto::etcdserverpb::{InternalRaftRequest, LeaseCheckpointRequest, LeaseRevokeRequest};
 
-use crate::{proposer::Proposer, shared::Shared, world::Time};
+use crate::{gate_keeper::GateKeeper, proposer::Proposer, shared::Shared, world::Time};
 
 const LEASE_INTERVAL: Duration = Duration::from_millis(500);
 const PURGE_INTERVAL: Duration = Duration::from_secs(30);
@@ -19,6 +19,7 @@ pub(crate) struct Chores {
     pub lessor: Arc<Mutex<Lessor>>,
     pub proposer: Proposer,
     pub shared: Arc<Shared>,
+    pub keeper: Arc<GateKeeper>,
     pub time: Time,
     pub log_disk: Arc<dyn wal::Disk>,
     pub wal_dir: PathBuf,
@@ -33,6 +34,7 @@ impl Chores {
         let mut next_purge = Instant::now() + PURGE_INTERVAL;
         while self.stop.recv_timeout(LEASE_INTERVAL) == Err(std::sync::mpsc::RecvTimeoutError::Timeout) {
             self.leases();
+            self.keeper.tend();
             if Instant::now() >= next_purge {
                 self.purge();
                 next_purge = Instant::now() + PURGE_INTERVAL;

@@ -3,6 +3,8 @@
 use membership::{ChangeError, NotYet};
 use proto::Version;
 
+use crate::apply::IncrementError;
+
 /// Why an applied entry changed nothing. Every member comes to the same result.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum ApplyError {
@@ -16,6 +18,10 @@ pub enum ApplyError {
     NoSpace,
     #[error("corrupt cluster")]
     Corrupt,
+    #[error(transparent)]
+    Increment(IncrementError),
+    #[error("feature {0} is off")]
+    FeatureOff(String),
     #[error(transparent)]
     NotYet(Box<NotYet>),
 }
@@ -91,6 +97,10 @@ pub enum FatalError {
         "the member has been permanently removed from the cluster; remove its data dir, and add it again if it is wanted"
     )]
     Removed,
+    #[error("the cluster feature gate at entry {index} does not follow from the members' proposals: {why}")]
+    GateBroken { index: u64, why: String },
+    #[error(transparent)]
+    UnknownFeature(#[from] membership::gate::UnknownFeature),
     #[error("failed to make a snapshot of the database: {0}")]
     SendSnapshot(String),
     #[error("failed to {what} of the snapshot at index {index}: {why}")]

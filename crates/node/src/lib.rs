@@ -17,6 +17,7 @@ mod core;
 mod data_dir;
 mod error;
 mod force;
+mod gate_keeper;
 mod log_store;
 mod loggable;
 mod members;
@@ -37,10 +38,11 @@ mod wal_log;
 mod world;
 
 pub use self::{
-    apply::{Quota, Response, quota, request_name},
+    apply::{Gates, IncrementError, Quota, Response, change_record, quota, request_name},
     bootstrap::{Identity, StartError, snapshot_record},
     data_dir::{DataDir, DataDirError},
     error::{ApplyError, FatalError, MoveError, ProposeError, ReadError},
+    gate_keeper::{FeatureFlags, OwnFeatures},
     node::{Node, NodeOptions, NodeStatus},
     shared::Life,
     start::Introduction,

@@ -25,6 +25,11 @@ impl VersionsAhead {
         self.0.extend(changes);
     }
 
+    /// Takes note of an entry that will be appended, until [`VersionsAhead::note`] knows its index.
+    pub fn expect(&mut self, entry: &raftpb::Entry) {
+        self.0.extend(version_set(entry).map(|version| (u64::MAX, version)));
+    }
+
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -50,7 +55,8 @@ fn version_set(entry: &raftpb::Entry) -> Option<Version> {
         return None;
     }
     let request = InternalRaftRequest::decode(data.clone()).ok()?;
-    request.cluster_version_set?.ver.parse().ok()
+    // A decision about features names the version that it is for, and moves nothing.
+    request.cluster_version_set.filter(|set| set.feature_gates.is_none())?.ver.parse().ok()
 }
 
 /// `cluster_version_set` is field 1300, of bytes.
@@ -67,7 +73,7 @@ mod tests {
     fn set(index: u64, version: &str) -> raftpb::Entry {
         let request = InternalRaftRequest {
             header: Some(RequestHeader { id: 7, ..Default::default() }),
-            cluster_version_set: Some(ClusterVersionSetRequest { ver: version.into() }),
+            cluster_version_set: Some(ClusterVersionSetRequest { ver: version.into(), feature_gates: None }),
             ..Default::default()
         };
         raftpb::Entry { index: Some(index), data: Some(request.encode_to_vec().into()), ..Default::default() }
@@ -84,6 +90,25 @@ mod tests {
         assert!(ahead.0.is_empty());
         ahead.note(&[set(6, "3.8.0")]);
         ahead.applied(6);
+        assert!(ahead.0.is_empty());
+    }
+
+    #[test]
+    fn a_change_counts_before_it_is_written() {
+        let mut ahead = VersionsAhead::default();
+        let mut newer = set(0, "3.8.0");
+        let decision = proto::membershippb::ClusterFeatureGateSetRequest::default();
+        let mut request = InternalRaftRequest::decode(newer.data.take().unwrap()).unwrap();
+        request.cluster_version_set.as_mut().unwrap().feature_gates = Some(decision);
+        newer.data = Some(request.encode_to_vec().into());
+        let applied = Some(Version::new(3, 8));
+        assert!(ahead.may_log(&newer, applied).is_ok());
+        ahead.expect(&set(0, "3.7.0"));
+        assert!(ahead.may_log(&newer, applied).is_err());
+        ahead.note(&[set(9, "3.7.0")]);
+        assert_eq!(ahead.0, [(9, Version::new(3, 7))]);
+        // A decision about features names a version and changes none.
+        ahead.note(&[raftpb::Entry { index: Some(9), ..newer }]);
         assert!(ahead.0.is_empty());
     }
 }

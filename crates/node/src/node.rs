@@ -1,6 +1,7 @@
 //! A running member: threads behind one handle.
 
 use std::{
+    collections::BTreeMap,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -25,10 +26,11 @@ use storage::Backend;
 use tokio::sync::{oneshot, watch};
 
 use crate::{
-    apply::{Alarms, Quota, Response},
+    apply::{Alarms, Gates, Quota, Response},
     bootstrap::Identity,
     data_dir::DataDir,
     error::{ProposeError, ReadError},
+    gate_keeper::{FeatureFlags, GateKeeper},
     proposer::Proposer,
     raft_loop::Input,
     shared::{Life, Shared},
@@ -66,6 +68,8 @@ pub struct NodeOptions {
     /// Free space in the file from which on it is defragmented at start.
     pub defrag_threshold_bytes: Option<u64>,
     pub lease_checkpoints: bool,
+    /// What this member proposes for the cluster features.
+    pub features: FeatureFlags,
     pub observer: Arc<dyn Observer>,
 }
 
@@ -89,6 +93,8 @@ pub struct Node {
     pub(crate) lessor: Arc<Mutex<Lessor>>,
     pub(crate) cluster: Arc<RwLock<Cluster>>,
     pub(crate) alarms: Arc<Alarms>,
+    pub(crate) gates: Arc<Gates>,
+    pub(crate) keeper: Arc<GateKeeper>,
     pub(crate) network: Arc<dyn Network>,
     pub(crate) time: Time,
     pub(crate) quota: Quota,
@@ -127,7 +133,8 @@ impl Node {
     pub async fn publish(&self) -> Result<(), ProposeError> {
         failpoint!("beforePublishing");
         let member_id = self.member_id().0;
-        let attributes = Attributes { name: self.name.clone(), client_urls: self.client_urls.clone() };
+        let (name, client_urls) = (self.name.clone(), self.client_urls.clone());
+        let attributes = Attributes { name, client_urls, proposed_feature_gates: None };
         let request = ClusterMemberAttrSetRequest { member_id, member_attributes: Some(attributes) };
         self.propose_patiently(InternalRaftRequest { cluster_member_attr_set: Some(request), ..Default::default() })
             .await?;
@@ -136,6 +143,48 @@ impl Node {
             cluster_id = %self.cluster.read().id, "published local member to cluster through raft"
         );
         Ok(())
+    }
+
+    /// From here on this member proposes values for the cluster features. Returns when it has caught up, which comes
+    /// first: until then it may be behind a change of the cluster version.
+    pub async fn begin_proposing_features(&self) -> Result<(), ReadError> {
+        self.catch_up().await?;
+        self.keeper.begin();
+        Ok(())
+    }
+
+    /// Returns when this member has applied all that was committed when it was asked, be it long after its start.
+    pub async fn catch_up(&self) -> Result<(), ReadError> {
+        loop {
+            match self.read_index().await {
+                Err(ReadError::Timeout) if self.shared.is_running() => continue,
+                Err(error) => return Err(error),
+                Ok(()) => break,
+            }
+        }
+        self.caught_up.store(true, Ordering::Release);
+        Ok(())
+    }
+
+    /// Which cluster features are on.
+    pub fn gates(&self) -> &Arc<Gates> {
+        &self.gates
+    }
+
+    /// Whether the cluster has heard of this member's name: it has been here before.
+    pub fn own_name_is_known(&self) -> bool {
+        let cluster = self.cluster.read();
+        cluster.member(cluster.local).is_some_and(|member| !member.name.is_empty())
+    }
+
+    /// What this member would propose at the current cluster version.
+    pub fn own_features(&self) -> BTreeMap<String, bool> {
+        self.cluster_version().map(|version| (self.keeper.own)(version)).unwrap_or_default()
+    }
+
+    /// Whether this member's proposal for the cluster features is still on its way.
+    pub fn is_proposal_due(&self) -> bool {
+        self.keeper.is_proposal_due()
     }
 
     async fn propose_patiently(&self, request: InternalRaftRequest) -> Result<Response, ProposeError> {
@@ -153,25 +202,28 @@ impl Node {
             return Err(ProposeError::TooManyRequests);
         }
         let id = self.proposer.name(&mut request);
-        self.check_loggable(&request).await?;
+        let is_special = self.check_loggable(&request).await?;
         let data: Bytes = request.encode_to_vec().into();
         if data.len() > self.request_bytes_max {
             return Err(ProposeError::TooLarge);
         }
-        self.propose_and_wait(id, Input::Propose { id, data }).await
+        self.propose_and_wait(id, Input::Propose { id, data, is_special }).await
     }
 
     /// Nothing newer than the cluster version reaches the log. What is newer than any cluster needs to be is asked of the
     /// version that counts now, so this member must have caught up once since its start.
-    async fn check_loggable(&self, request: &InternalRaftRequest) -> Result<(), ProposeError> {
+    ///
+    /// Returns whether the raft thread must look at it again, because it needs a version or sets one.
+    async fn check_loggable(&self, request: &InternalRaftRequest) -> Result<bool, ProposeError> {
         if may_log_request(request, None).is_ok() {
-            return Ok(());
+            return Ok(request.cluster_version_set.is_some());
         }
         if !self.caught_up.load(Ordering::Acquire) {
             self.read_index().await.map_err(|_| ProposeError::Timeout)?;
             self.caught_up.store(true, Ordering::Release);
         }
-        may_log_request(request, self.cluster_version()).map_err(|why| ProposeError::NotYet(Box::new(why)))
+        may_log_request(request, self.cluster_version()).map_err(|why| ProposeError::NotYet(Box::new(why)))?;
+        Ok(true)
     }
 
     /// Sends a proposal and returns its result when this member has applied it.

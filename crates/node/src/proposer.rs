@@ -3,7 +3,7 @@
 use std::sync::{Arc, mpsc::Sender};
 
 use prost::Message;
-use proto::etcdserverpb::{InternalRaftRequest, RequestHeader};
+use proto::etcdserverpb::InternalRaftRequest;
 
 use crate::{raft_loop::Input, request_id::RequestIds};
 
@@ -23,7 +23,7 @@ impl Proposer {
     /// Gives a request its id.
     pub fn name(&self, request: &mut InternalRaftRequest) -> u64 {
         let id = self.ids.next();
-        request.header = Some(RequestHeader { id, ..Default::default() });
+        request.header.get_or_insert_default().id = id;
         id
     }
 
@@ -37,6 +37,6 @@ impl Proposer {
     /// Proposes a request whose result nobody waits for.
     pub fn send_request(&self, mut request: InternalRaftRequest) {
         let id = self.name(&mut request);
-        self.send(Input::Propose { id, data: request.encode_to_vec().into() });
+        self.send(Input::Propose { id, data: request.encode_to_vec().into(), is_special: true });
     }
 }

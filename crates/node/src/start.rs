@@ -14,7 +14,7 @@ use raft::eraftpb::ConfState;
 use storage::Backend;
 
 use crate::{
-    apply::{Alarms, State},
+    apply::{Alarms, Gates, State},
     apply_loop::{ApplyLoop, ApplyOptions},
     bootstrap::{BootstrapOptions, Bootstrapped, StartError, bootstrap},
     chores::Chores,
@@ -22,6 +22,7 @@ use crate::{
     convert,
     core::{Core, CoreOptions},
     error::FatalError,
+    gate_keeper::GateKeeper,
     log_store::LogStore,
     node::{Node, NodeOptions, Threads},
     proposer::Proposer,
@@ -91,6 +92,7 @@ impl Assembled {
             backend: options.backend.clone(),
             wal: options.wal,
             log_disk: world.log_disk.clone(),
+            check_features: options.features.check.clone(),
         })?;
         defrag_at_start(&booted.backend, options.defrag_threshold_bytes)?;
         let time = Time::begin(world.clock.clone());
@@ -113,10 +115,17 @@ impl Assembled {
         let core = start_core(&booted, &options, world.seed)?;
         let cluster = Arc::new(RwLock::new(booted.cluster));
         let backend = booted.backend;
+        let gates = Arc::new(Gates::new(&cluster.read()));
+        let keeper = Arc::new(GateKeeper::new(
+            (cluster.clone(), shared.clone()),
+            (proposer.clone(), time.clone()),
+            options.features.own.clone(),
+            (options.name.clone(), options.client_urls.clone()),
+        ));
         let election_timeout = options.tick * options.election_ticks as u32;
         let request_timeout = Duration::from_secs(5) + 2 * election_timeout;
 
-        let raft = RaftLoop::new(RaftParts {
+        let mut raft = RaftLoop::new(RaftParts {
             core,
             log: WalLog(booted.wal),
             inputs: inputs_rx,
@@ -131,12 +140,14 @@ impl Assembled {
             catch_up_entries: options.catch_up_entries,
             request_timeout,
         });
+        raft.note_log(&booted.entries);
         let apply = ApplyLoop {
             state: State {
                 backend: backend.clone(),
                 store: parts.store.clone(),
                 lessor: parts.lessor.clone(),
                 cluster: cluster.clone(),
+                gates: gates.clone(),
                 alarms: parts.alarms.clone(),
                 quota: options.quota,
                 binary_version: options.binary_version,
@@ -148,6 +159,7 @@ impl Assembled {
             proposer: proposer.clone(),
             compactor,
             shared: shared.clone(),
+            keeper: keeper.clone(),
             options: ApplyOptions {
                 snapshot_count: options.snapshot_count,
                 slow: options.slow_apply,
@@ -171,6 +183,7 @@ impl Assembled {
             lessor: parts.lessor.clone(),
             proposer: proposer.clone(),
             shared: shared.clone(),
+            keeper: keeper.clone(),
             time: time.clone(),
             log_disk: world.log_disk,
             wal_dir: options.data_dir.wal(),
@@ -186,6 +199,8 @@ impl Assembled {
             lessor: parts.lessor,
             cluster,
             alarms: parts.alarms,
+            gates,
+            keeper,
             network,
             time,
             quota: options.quota,

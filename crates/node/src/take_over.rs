@@ -7,6 +7,7 @@ use proto::raftpb;
 use crate::{
     apply::cluster::{conf_state, load_cluster},
     apply_loop::ApplyLoop,
+    bootstrap::write_mended_gate,
     error::FatalError,
     raft_loop::Input,
     world::Database,
@@ -56,13 +57,19 @@ impl ApplyLoop {
         let (id, local) = (self.state.cluster.read().id, self.state.cluster.read().local);
         let cluster = load_cluster(&view, id, local).map_err(|e| failed("load the members")(e.to_string()))?;
         let learners_max = self.state.cluster.read().learners_max();
-        *self.state.cluster.write() = cluster.with_learners_max(learners_max);
         drop(view);
+        let mut cluster = cluster.with_learners_max(learners_max);
+        let findings = cluster.mend_gate(index);
+        cluster.check_features_known(self.state.binary_version, membership::features::is_cluster_feature)?;
+        write_mended_gate(&self.state.backend, &cluster, &findings).map_err(failed("write the feature gate"))?;
+        self.state.gates.follow(&cluster, index);
+        *self.state.cluster.write() = cluster;
         self.resume_compaction();
         self.shared.set_applied_term(term);
         self.snapshot_index = index;
         self.shared.applied.advance(index);
         self.follow_members();
+        self.follow_gate();
         self.proposer.send(Input::Applied);
         tracing::info!(snapshot_index = index, revision = self.state.store.revision(), "applied snapshot");
         Ok(())

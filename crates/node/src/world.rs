@@ -128,6 +128,8 @@ pub trait Observer: Send + Sync {
     fn compaction_step(&self, _took: Duration) {}
     fn compaction_finished(&self, _took: Duration) {}
     fn slow_apply(&self) {}
+    /// Cluster features went on or off.
+    fn gate_changed(&self) {}
     /// `request` as [`crate::request_name`] names it.
     fn applied(&self, _request: &'static str, _success: bool, _took: Duration) {}
 }

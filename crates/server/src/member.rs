@@ -96,8 +96,25 @@ impl Member {
         if features.enabled("InitialCorruptCheck") {
             self.part.check_at_start().await.map_err(RunError::Failed)?;
         }
+        self.compare_learner().await?;
         // Why the member has stopped says more than that it has.
         node.publish().await.map_err(|e| node.failure().map_or(RunError::Publish(e), RunError::Failed))
+    }
+
+    /// A learner that comes for the first time must want what the cluster has on. Later differences are only shown.
+    async fn compare_learner(&self) -> Result<(), RunError> {
+        let node = &self.part.node;
+        if node.own_name_is_known() {
+            return Ok(());
+        }
+        let failed = |e: node::ReadError| RunError::Failed(node.failure().unwrap_or_else(|| e.to_string()));
+        node.catch_up().await.map_err(failed)?;
+        let cluster = node.cluster();
+        if !cluster.is_local_learner() || node.own_name_is_known() {
+            return Ok(());
+        }
+        let differences = membership::gate::learner_differences(&cluster, &node.own_features());
+        if differences.is_empty() { Ok(()) } else { Err(RunError::LearnerDiffers(describe(&differences))) }
     }
 
     /// Starts the loops that only a leader acts in; every member may come to lead.
@@ -109,6 +126,13 @@ impl Member {
         stopped: &watch::Receiver<bool>,
     ) {
         tasks.spawn(until_stopped(self.part.clone().watch_version(), stopped.clone()));
+        let node = self.part.node.clone();
+        let propose = async move {
+            if let Err(error) = node.begin_proposing_features().await {
+                tracing::warn!(%error, "this member proposes no cluster features");
+            }
+        };
+        tasks.spawn(until_stopped(propose, stopped.clone()));
         let lost = self.part.leader_lost.clone();
         let lost = lost.watch(self.part.node.clone(), config.election_timeout);
         tasks.spawn(until_stopped(lost, stopped.clone()));
@@ -138,6 +162,14 @@ impl Member {
             tracing::error!("failed to stop the member");
         }
     }
+}
+
+/// Each feature with both values, and the flag that would make them one.
+fn describe(differences: &[(String, bool, bool)]) -> String {
+    let each = differences.iter().map(|(name, cluster, own)| format!("{name} is {cluster} there and {own} here"));
+    let flags = differences.iter().map(|(name, cluster, _)| format!("{name}={cluster}"));
+    let (each, flags): (Vec<_>, Vec<_>) = (each.collect(), flags.collect());
+    format!("{}; start with --cluster-feature-gates={}", each.join(", "), flags.join(","))
 }
 
 async fn until_stopped(work: impl Future<Output = ()>, mut stopped: watch::Receiver<bool>) {
@@ -213,6 +245,7 @@ fn node_options(
         compaction_pause: config.compaction_sleep_interval,
         defrag_threshold_bytes: config.bootstrap_defrag_threshold_bytes,
         lease_checkpoints: features.enabled("LeaseCheckpoint"),
+        features: features.cluster_flags(),
         observer,
     }
 }

@@ -50,6 +50,8 @@ pub enum RunError {
     Begin(#[from] BeginError),
     #[error("failed to join the cluster: {0}")]
     Publish(node::ProposeError),
+    #[error("a learner must want the cluster features that are on: {0}")]
+    LearnerDiffers(String),
     #[error("{0}")]
     Failed(String),
 }

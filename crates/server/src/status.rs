@@ -163,6 +163,7 @@ fn from_change(error: ChangeError) -> Status {
         ChangeError::PeerUrlExists => peer_url_exist(),
         ChangeError::NotLearner => member_not_learner(),
         ChangeError::TooManyLearners => too_many_learners(),
+        ChangeError::LearnerFeatures => Status::new(Code::FailedPrecondition, error.to_string()),
     }
 }
 
@@ -174,6 +175,7 @@ pub fn from_reconfigure(error: &ReconfigureFailure) -> Status {
             ReconfigureError::Unhealthy => unhealthy(),
             ReconfigureError::LearnerNotReady => learner_not_ready(),
             ReconfigureError::NotLeader => not_leader(),
+            ReconfigureError::LearnerFeatures(_) => Status::new(Code::FailedPrecondition, error.to_string()),
             ReconfigureError::Change(error) => from_change(*error),
         },
     }
@@ -213,7 +215,44 @@ fn from_apply(error: &ApplyError) -> Status {
         ApplyError::NoSpace => no_space(),
         ApplyError::Corrupt => corrupt(),
         ApplyError::NotYet(error) => not_yet(error),
+        ApplyError::FeatureOff(feature) => feature_off(feature),
+        ApplyError::Increment(error) => from_increment(error),
     }
+}
+
+/// A feature that a request needs is off where it was judged.
+pub fn feature_off(feature: &str) -> Status {
+    let text = format!("lockgate: cluster feature {feature} is off; `lockgatectl endpoint featuregate` says why");
+    Status::new(Code::FailedPrecondition, text)
+}
+
+/// A feature cannot be on at this cluster version.
+pub fn feature_needs_version(feature: &str, version: Option<proto::Version>) -> Status {
+    let at = version.map_or("not decided".to_owned(), |v| v.to_string());
+    let since = membership::gate::GATE_SINCE;
+    let text = format!("lockgate: cluster feature {feature} is off: it needs cluster version {since}, which is {at}");
+    Status::new(Code::FailedPrecondition, text)
+}
+
+pub fn unknown_feature(name: &str, version: &str, known: &[String]) -> Status {
+    let text = format!(
+        "lockgate: {name:?} is no cluster feature at cluster version {version}; the features are {}",
+        known.join(", ")
+    );
+    Status::new(Code::InvalidArgument, text)
+}
+
+pub fn history_gone(from: u64, oldest: u64) -> Status {
+    let text = format!("lockgate: the history of the feature gate begins at index {oldest}; {from} is no longer known");
+    Status::new(Code::OutOfRange, text)
+}
+
+fn from_increment(error: &node::IncrementError) -> Status {
+    let code = match error {
+        node::IncrementError::NotANumber(_) => Code::FailedPrecondition,
+        _ => Code::OutOfRange,
+    };
+    Status::new(code, format!("lockgate: {error}"))
 }
 
 #[cfg(test)]

@@ -183,7 +183,7 @@ impl Simulation {
     fn set_version(&mut self) -> Checked {
         let Some(leader) = self.leader().filter(|_| self.is_idle(self.admin())) else { return Ok(()) };
         let request = InternalRaftRequest {
-            cluster_version_set: Some(ClusterVersionSetRequest { ver: "3.8.0".into() }),
+            cluster_version_set: Some(ClusterVersionSetRequest { ver: "3.8.0".into(), feature_gates: None }),
             ..Default::default()
         };
         self.ask_admin(leader, Admin::Request(Box::new(request)))

@@ -137,6 +137,7 @@ impl Machine {
             compaction_pause: Duration::ZERO,
             defrag_threshold_bytes: None,
             lease_checkpoints: settings.lease_checkpoints,
+            features: node::FeatureFlags::none(),
             observer: Arc::new(NoObserver),
         }
     }

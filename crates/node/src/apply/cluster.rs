@@ -31,8 +31,14 @@ impl State {
         if version > self.binary_version {
             return Err(FatalError::ClusterTooNew { binary: self.binary_version, cluster: version });
         }
+        if let Some(decision) = &request.feature_gates {
+            // The version is what the decision was made for, and moves nothing.
+            self.feature_gate_decision(batch, index, &request.ver, decision)?;
+            return Ok(Ok(Response::None));
+        }
         let old = self.cluster.read().version();
-        self.cluster.write().set_version(version);
+        let effect = self.cluster.write().apply_version(index, version);
+        self.write_gate(batch, index, &effect)?;
         schema::cluster::put_version(batch, version);
         if old.is_none_or(|old| old <= version) && version >= schema::version::V3_6 {
             schema::meta::put_storage_version(batch, version);
@@ -48,14 +54,17 @@ impl State {
     pub(super) fn member_attr_set(
         &mut self,
         batch: &mut Batch<'_>,
+        index: u64,
         request: ClusterMemberAttrSetRequest,
-    ) -> Result<Response, ApplyError> {
+    ) -> Result<Response, FatalError> {
         let id = MemberId(request.member_id);
         let attributes = request.member_attributes.unwrap_or_default();
-        let mut cluster = self.cluster.write();
-        match cluster.set_attributes(id, attributes.name, attributes.client_urls) {
+        match self.cluster.write().set_attributes(id, attributes.name, attributes.client_urls) {
             Some(member) => schema::member::put(batch, &record(member)),
             None => tracing::warn!(member = %id, "skipped attributes of a member that is not in the cluster"),
+        }
+        if let Some(proposal) = &attributes.proposed_feature_gates {
+            self.feature_gate_proposal(batch, index, id, proposal)?;
         }
         Ok(Response::None)
     }
@@ -81,7 +90,7 @@ impl State {
         let data = entry.data.clone().unwrap_or_default();
         let change = raftpb::ConfChange::decode(data).map_err(|e| bad(e.to_string()))?;
         let members_change = Change::decode(&change).map_err(|e| bad(e.to_string()))?;
-        let result = self.change_members(batch, members_change);
+        let result = self.change_members(batch, entry.index(), members_change)?;
         if let Err(error) = &result {
             tracing::warn!(%error, index = entry.index(), "skipped a configuration change");
         }
@@ -95,10 +104,19 @@ impl State {
         Ok(Outcome { request_id, result, effect: Effect::ConfChange { change, refused } })
     }
 
-    fn change_members(&mut self, batch: &mut Batch<'_>, change: Change) -> Result<(), ChangeError> {
+    fn change_members(
+        &mut self,
+        batch: &mut Batch<'_>,
+        index: u64,
+        change: Change,
+    ) -> Result<Result<(), ChangeError>, FatalError> {
         let mut cluster = self.cluster.write();
         let (cluster_id, local) = (cluster.id, cluster.local);
-        let changed = cluster.apply(change)?;
+        let (changed, effect) = match cluster.apply_at(index, change) {
+            Ok(done) => done,
+            Err(refused) => return Ok(Err(refused)),
+        };
+        drop(cluster);
         match &changed {
             Changed::Removed(id) => schema::member::remove(batch, id.0),
             Changed::Added(member) | Changed::Promoted(member) | Changed::Updated(member) => {
@@ -106,7 +124,8 @@ impl State {
             }
         }
         tracing::info!(%cluster_id, local_member_id = %local, ?changed, "changed the members of the cluster");
-        Ok(())
+        self.write_gate(batch, index, &effect)?;
+        Ok(Ok(()))
     }
 }
 
@@ -120,7 +139,8 @@ pub(crate) fn load_cluster(
     let removed = schema::member::removed(view)?.into_iter().map(MemberId).collect();
     let job = schema::cluster::downgrade(view)?.unwrap_or_default();
     let downgrade = Downgrade { enabled: job.enabled, target: job.target_version };
-    Ok(Cluster::new(id, local, members, removed, schema::cluster::version(view)?).with_downgrade(downgrade))
+    let cluster = Cluster::new(id, local, members, removed, schema::cluster::version(view)?);
+    Ok(cluster.with_downgrade(downgrade).with_gate(super::gate::load(view)?))
 }
 
 /// The configuration that the members make.

@@ -6,6 +6,8 @@
 
 mod alarm;
 pub(crate) mod cluster;
+pub(crate) mod gate;
+mod increment;
 mod kv;
 mod lease;
 pub mod quota;
@@ -14,20 +16,25 @@ use std::{sync::Arc, time::Instant};
 
 use bytes::Bytes;
 use failpoint::failpoint;
-use membership::{Cluster, NotYet, Reason, may_log_data};
+use membership::{ATOMIC_INCREMENT, Cluster, NotYet, Reason, may_log_data};
 use parking_lot::{Mutex, RwLock};
 use prost::Message;
 use proto::{
     etcdserverpb::{
-        AlarmResponse, CompactionResponse, DeleteRangeResponse, InternalRaftRequest, LeaseCheckpointResponse,
-        LeaseGrantResponse, LeaseRevokeResponse, PutResponse, ResponseHeader, TxnResponse,
+        AlarmResponse, CompactionResponse, DeleteRangeResponse, IncrementResponse, InternalRaftRequest,
+        LeaseCheckpointResponse, LeaseGrantResponse, LeaseRevokeResponse, PutResponse, ResponseHeader, TxnResponse,
     },
     raftpb,
 };
 use storage::{Backend, Batch};
 use tokio::sync::oneshot;
 
-pub use self::{alarm::Alarms, quota::Quota};
+pub use self::{
+    alarm::Alarms,
+    gate::{Gates, change_record},
+    increment::IncrementError,
+    quota::Quota,
+};
 use crate::{
     error::{ApplyError, FatalError},
     world::{Observer, Time},
@@ -47,6 +54,7 @@ pub enum Response {
         response: CompactionResponse,
         finished: Option<oneshot::Receiver<()>>,
     },
+    Increment(IncrementResponse),
     LeaseGrant(LeaseGrantResponse),
     LeaseRevoke(LeaseRevokeResponse),
     LeaseCheckpoint(LeaseCheckpointResponse),
@@ -83,6 +91,7 @@ pub struct State {
     pub store: Arc<mvcc::Store>,
     pub lessor: Arc<Mutex<::lease::Lessor>>,
     pub cluster: Arc<RwLock<Cluster>>,
+    pub gates: Arc<Gates>,
     pub alarms: Arc<Alarms>,
     pub quota: Quota,
     pub binary_version: proto::Version,
@@ -131,6 +140,9 @@ impl State {
             tracing::error!(%why, index = entry.index(), "skipped an entry");
             return Ok(Outcome { request_id, result: Err(ApplyError::NotYet(Box::new(why))), effect: Effect::None });
         }
+        if let Some(off) = self.missing_feature(&request) {
+            return Ok(Outcome { request_id, result: Err(ApplyError::FeatureOff(off)), effect: Effect::None });
+        }
         let mut effect = Effect::None;
         let (begin, name) = (Instant::now(), request_name(&request));
         let result = self.dispatch(batch, entry.index(), request, &mut effect)?;
@@ -168,7 +180,7 @@ impl State {
             return self.cluster_version_set(batch, index, &r);
         }
         if let Some(r) = r.cluster_member_attr_set {
-            return Ok(self.member_attr_set(batch, r));
+            return self.member_attr_set(batch, index, r).map(Ok);
         }
         if let Some(r) = r.downgrade_info_set {
             return Ok(self.downgrade_info_set(batch, r));
@@ -180,6 +192,8 @@ impl State {
             self.guard(corrupt).and_then(|()| self.txn(batch, &r)).map(Response::Txn)
         } else if let Some(r) = r.delete_range {
             self.guard(corrupt).and_then(|()| self.delete_range(batch, &r)).map(Response::DeleteRange)
+        } else if let Some(r) = r.increment {
+            self.guard(corrupt).and_then(|()| self.increment(batch, &r)).map(Response::Increment)
         } else if let Some(r) = r.compaction {
             let response = self.guard(corrupt).and_then(|()| self.compaction(batch, &r, effect));
             response.map(|response| Response::Compaction { response, finished: None })
@@ -197,6 +211,14 @@ impl State {
         } else {
             return Err(FatalError::UnknownRequest { index, what: crate::bootstrap::describe_unsupported(&r) });
         })
+    }
+
+    /// A feature that the request requires, or belongs to, and that is off as of this entry.
+    fn missing_feature(&self, request: &InternalRaftRequest) -> Option<String> {
+        let required = request.header.as_ref().map_or(&[][..], |header| &header.required_features);
+        let own = request.increment.as_ref().map(|_| ATOMIC_INCREMENT).filter(|feature| !self.gates.has(*feature));
+        let off = required.iter().find(|name| !self.gates.enabled().has_named(name));
+        own.map(|feature| feature.name().to_owned()).or_else(|| off.cloned())
     }
 
     /// With a CORRUPT alarm no key may be touched any more.
@@ -226,6 +248,7 @@ pub fn request_name(r: &InternalRaftRequest) -> &'static str {
         (r.cluster_member_attr_set.is_some(), "ClusterMemberAttrSet"),
         (r.downgrade_info_set.is_some(), "DowngradeInfoSet"),
         (r.downgrade_version_test.is_some(), "DowngradeVersionTest"),
+        (r.increment.is_some(), "Increment"),
     ];
     names.into_iter().find(|(is, _)| *is).map_or("unknown", |(_, name)| name)
 }

@@ -1,6 +1,6 @@
 //! The space quota: what a request may cost.
 
-use proto::etcdserverpb::{PutRequest, RequestOp, TxnRequest, request_op::Request};
+use proto::etcdserverpb::{IncrementRequest, PutRequest, RequestOp, TxnRequest, request_op::Request};
 use storage::Backend;
 
 pub const LEASE_COST: u64 = 64;
@@ -36,6 +36,11 @@ fn size_soon(backend: &Backend) -> u64 {
 
 pub fn put_cost(put: &PutRequest) -> u64 {
     KV_OVERHEAD + (put.key.len() + put.value.len()) as u64
+}
+
+/// The longest number has twenty characters.
+pub fn increment_cost(increment: &IncrementRequest) -> u64 {
+    KV_OVERHEAD + increment.key.len() as u64 + 20
 }
 
 /// The dearer of both branches, since which one runs is known only at apply.

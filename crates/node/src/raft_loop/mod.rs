@@ -46,6 +46,8 @@ pub(crate) enum Input {
     Propose {
         id: u64,
         data: Bytes,
+        /// Not one of the plain writes: it may need, or set, a cluster version.
+        is_special: bool,
     },
     ProposeConfChange {
         id: u64,
@@ -132,6 +134,7 @@ struct Proposal {
     id: u64,
     data: Bytes,
     is_conf_change: bool,
+    is_special: bool,
 }
 
 impl<L: Log> RaftLoop<L> {
@@ -179,6 +182,12 @@ impl<L: Log> RaftLoop<L> {
         self.reads.deadline().map_or(self.next_tick, |deadline| deadline.min(self.next_tick))
     }
 
+    /// Entries that the log holds at the start. Those that are not applied yet may change the cluster version.
+    pub fn note_log(&mut self, entries: &[raftpb::Entry]) {
+        self.versions_ahead.note(entries);
+        self.versions_ahead.applied(self.parts.shared.applied.index());
+    }
+
     /// The work that is there at the start.
     pub fn begin(&mut self, now: Instant) -> Result<(), FatalError> {
         self.now = now;
@@ -217,11 +226,12 @@ impl<L: Log> RaftLoop<L> {
         let mut taken = 0;
         while let Some(input) = next {
             match input {
-                Input::Propose { id, data } => {
-                    proposals.push((None, Proposal { id, data, is_conf_change: false }));
+                Input::Propose { id, data, is_special } => {
+                    proposals.push((None, Proposal { id, data, is_conf_change: false, is_special }));
                 }
                 Input::ProposeConfChange { id, change } => {
-                    proposals.push((None, Proposal { id, data: change, is_conf_change: true }));
+                    let proposal = Proposal { id, data: change, is_conf_change: true, is_special: false };
+                    proposals.push((None, proposal));
                 }
                 // After all messages that are there, which may tell of another leader.
                 Input::ProposeAsLeader { term, data } => as_leader.push((term, data)),
@@ -239,8 +249,8 @@ impl<L: Log> RaftLoop<L> {
         }
         let status = self.parts.core.status();
         as_leader.retain(|(term, _)| status.is_leader && status.term == *term);
-        proposals
-            .extend(as_leader.into_iter().map(|(_, data)| (None, Proposal { id: 0, data, is_conf_change: false })));
+        let own = |data| Proposal { id: 0, data, is_conf_change: false, is_special: true };
+        proposals.extend(as_leader.into_iter().map(|(_, data)| (None, own(data))));
         self.propose(proposals);
         self.ask_reads();
         Ok(stop)
@@ -448,8 +458,10 @@ mod tests {
         b.raft.work().unwrap();
         b.look.entries.lock().try_iter().count();
         let term = b.shared.status().term;
+        // What a lease's end asks for: header {id: 1}, lease_revoke {id: 2}.
+        let data = Bytes::from_static(&[0xa2, 0x06, 2, 8, 1, 0x4a, 2, 8, 2]);
         for (decided_in, entries) in [(term - 1, 0), (term, 1)] {
-            b.inputs.send(Input::ProposeAsLeader { term: decided_in, data: Bytes::from_static(b"x") }).unwrap();
+            b.inputs.send(Input::ProposeAsLeader { term: decided_in, data: data.clone() }).unwrap();
             let now = b.raft.now;
             b.raft.pass(None, now).unwrap();
             assert_eq!(b.look.entries.lock().try_iter().count(), entries);

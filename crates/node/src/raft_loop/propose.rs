@@ -9,11 +9,13 @@ use crate::world::Log;
 
 impl<L: Log> RaftLoop<L> {
     /// What another member's proposal may not bring into the log, for the sake of a third one's.
-    pub(super) fn may_log_all(&self, message: &raftpb::Message) -> bool {
+    pub(super) fn may_log_all(&mut self, message: &raftpb::Message) -> bool {
         let applied = self.parts.cluster.read().version();
         let refused = message.entries.iter().find_map(|entry| self.versions_ahead.may_log(entry, applied).err());
         if let Some(why) = &refused {
             tracing::warn!(remote_peer_id = format!("{:x}", message.from()), %why, "refused a forwarded proposal");
+        } else {
+            message.entries.iter().for_each(|entry| self.versions_ahead.expect(entry));
         }
         refused.is_none()
     }
@@ -50,20 +52,25 @@ impl<L: Log> RaftLoop<L> {
         }
     }
 
-    /// The proposer has asked already, but versions may be changing behind its back: while they do, it is asked again.
-    pub(super) fn drop_unloggable(&self, mut requests: Vec<Proposal>) -> Vec<Proposal> {
-        if !self.versions_ahead.is_empty() {
-            let applied = self.parts.cluster.read().version();
-            requests.retain(|request| {
-                let entry = raftpb::Entry { data: Some(request.data.clone()), ..Default::default() };
-                let refused = self.versions_ahead.may_log(&entry, applied).err();
-                if let Some(why) = &refused {
+    /// The proposer has asked already, but versions may be changing behind its back, even in this very pass: while they
+    /// do, it is asked again.
+    pub(super) fn drop_unloggable(&mut self, mut requests: Vec<Proposal>) -> Vec<Proposal> {
+        if self.versions_ahead.is_empty() && !requests.iter().any(|request| request.is_special) {
+            return requests;
+        }
+        let applied = self.parts.cluster.read().version();
+        requests.retain(|request| {
+            let entry = raftpb::Entry { data: Some(request.data.clone()), ..Default::default() };
+            let refused = self.versions_ahead.may_log(&entry, applied).err();
+            match &refused {
+                None => self.versions_ahead.expect(&entry),
+                Some(why) => {
                     tracing::warn!(%why, "refused a proposal while the cluster version changes");
                     self.parts.shared.waits.forget(request.id);
                 }
-                refused.is_none()
-            });
-        }
+            }
+            refused.is_none()
+        });
         requests
     }
 

@@ -71,7 +71,7 @@ impl Part {
     }
 
     async fn set_version(&self, version: Version) {
-        let request = ClusterVersionSetRequest { ver: version.stored() };
+        let request = ClusterVersionSetRequest { ver: version.stored(), feature_gates: None };
         let request = InternalRaftRequest { cluster_version_set: Some(request), ..Default::default() };
         match self.node.propose(request).await {
             Ok(_) => tracing::info!(cluster_version = %version, "cluster version is set"),

@@ -87,6 +87,7 @@ pub fn build(settings: &Settings, mut notices: Vec<Notice>, from_file: bool) -> 
             .map(|megabytes| megabytes.saturating_mul(1 << 20)),
         downgrade_check_time: settings.duration("downgrade-check-time")?,
         feature_gates: settings.text("feature-gates"),
+        cluster_feature_gates: settings.text("cluster-feature-gates"),
         unsafe_no_fsync: settings.bool("unsafe-no-fsync"),
 
         cors: unless_all(settings.list("cors")),

@@ -107,6 +107,7 @@ pub struct Config {
     pub downgrade_check_time: Duration,
     /// `Name=true,Other=false`, for crate `featuregate` to read.
     pub feature_gates: String,
+    pub cluster_feature_gates: String,
     pub unsafe_no_fsync: bool,
 
     /// Allowed origins; `None`: all.

@@ -125,8 +125,13 @@ pub struct Guard {
 pub type LeaderLost = Arc<dyn Fn() -> BoxFuture<'static, ()> + Send + Sync>;
 
 /// What a learner serves; of ranges, the serializable ones.
-const SERVED_BY_LEARNERS: &[(&str, &str)] =
-    &[("etcdserverpb.KV", "Range"), ("etcdserverpb.Maintenance", "Snapshot"), ("etcdserverpb.Maintenance", "Status")];
+const SERVED_BY_LEARNERS: &[(&str, &str)] = &[
+    ("etcdserverpb.KV", "Range"),
+    ("etcdserverpb.Maintenance", "FeatureGateHistory"),
+    ("etcdserverpb.Maintenance", "FeatureGateStatus"),
+    ("etcdserverpb.Maintenance", "Snapshot"),
+    ("etcdserverpb.Maintenance", "Status"),
+];
 
 impl Guard {
     /// Lets everything pass.

@@ -174,6 +174,7 @@ pub enum Op {
     AuthRoleRevokePermission,
     AuthRoleDelete,
     AuthRoleList,
+    Increment,
     Unknown,
 }
 
@@ -191,6 +192,7 @@ impl Op {
             "LeaseRevoke" => Op::LeaseRevoke,
             "LeaseCheckpoint" => Op::LeaseCheckpoint,
             "Alarm" => Op::Alarm,
+            "Increment" => Op::Increment,
             "Range" => Op::Range,
             "ClusterVersionSet" => Op::ClusterVersionSet,
             "ClusterMemberAttrSet" => Op::ClusterMemberAttrSet,

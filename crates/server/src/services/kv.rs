@@ -2,12 +2,13 @@
 
 use std::time::Instant;
 
+use membership::{ATOMIC_INCREMENT, ClusterFeature, gate::GATE_SINCE};
 use mvcc::check;
 use node::{Response as Applied, quota};
 use proto::etcdserverpb::{
     AlarmRequest, AlarmType, CompactionRequest, CompactionResponse, DeleteRangeRequest, DeleteRangeResponse,
-    InternalRaftRequest, PutRequest, PutResponse, RangeRequest, RangeResponse, TxnRequest, TxnResponse,
-    alarm_request::AlarmAction, kv_server::Kv,
+    IncrementRequest, IncrementResponse, InternalRaftRequest, PutRequest, PutResponse, RangeRequest, RangeResponse,
+    TxnRequest, TxnResponse, alarm_request::AlarmAction, kv_server::Kv,
 };
 use tonic::{Request, Response, Status};
 
@@ -89,6 +90,21 @@ impl Kv for KvService {
         Ok(Response::new(response))
     }
 
+    async fn increment(&self, request: Request<IncrementRequest>) -> Result<Response<IncrementResponse>, Status> {
+        let request = request.into_inner();
+        check::increment(&request).map_err(|e| status::from_check(&e))?;
+        self.0.check_feature(ATOMIC_INCREMENT).await?;
+        self.0.check_quota(quota::increment_cost(&request))?;
+        let increment = InternalRaftRequest { increment: Some(request), ..Default::default() };
+        match self.0.propose(increment).await? {
+            Applied::Increment(mut response) => {
+                response.header = self.0.fill(response.header);
+                Ok(Response::new(response))
+            }
+            other => Err(mismatch(&other)),
+        }
+    }
+
     async fn compact(&self, request: Request<CompactionRequest>) -> Result<Response<CompactionResponse>, Status> {
         let request = request.into_inner();
         let physical = request.physical;
@@ -108,6 +124,22 @@ impl Kv for KvService {
 }
 
 impl Context {
+    /// Below the version that has the gate nothing of a feature may be proposed. From there on the entry is judged
+    /// where it is applied.
+    pub(super) async fn check_feature(&self, feature: ClusterFeature) -> Result<(), Status> {
+        let has_gate = || self.node.cluster_version().is_some_and(|version| version >= GATE_SINCE);
+        if has_gate() {
+            return Ok(());
+        }
+        // This member may be behind.
+        self.linearize().await?;
+        if has_gate() {
+            Ok(())
+        } else {
+            Err(status::feature_needs_version(feature.name(), self.node.cluster_version()))
+        }
+    }
+
     /// Turns a write away before it enters the log, and raises the alarm.
     pub(super) fn check_quota(&self, cost: u64) -> Result<(), Status> {
         if self.node.quota().fits(self.node.backend(), cost) {

@@ -8,8 +8,9 @@ use proto::{
     Version,
     etcdserverpb::{
         AlarmMember, AlarmRequest, AlarmResponse, DefragmentRequest, DefragmentResponse, DowngradeInfo,
-        DowngradeRequest, DowngradeResponse, HashKvRequest, HashKvResponse, HashRequest, HashResponse,
-        InternalRaftRequest, MoveLeaderRequest, MoveLeaderResponse, SnapshotRequest, StatusRequest, StatusResponse,
+        DowngradeRequest, DowngradeResponse, FeatureGateHistoryRequest, FeatureGateStatusRequest,
+        FeatureGateStatusResponse, HashKvRequest, HashKvResponse, HashRequest, HashResponse, InternalRaftRequest,
+        MoveLeaderRequest, MoveLeaderResponse, SnapshotRequest, StatusRequest, StatusResponse,
         downgrade_request::DowngradeAction, maintenance_server::Maintenance,
     },
     membershippb::DowngradeInfoSetRequest,
@@ -17,7 +18,7 @@ use proto::{
 use storage::schema;
 use tonic::{Request, Response, Status};
 
-use super::{Context, mismatch};
+use super::{Context, feature_gate::GateHistory, mismatch};
 use crate::{VERSION, snapshot::Pieces, status};
 
 pub struct MaintenanceService(pub Context);
@@ -25,6 +26,21 @@ pub struct MaintenanceService(pub Context);
 #[tonic::async_trait]
 impl Maintenance for MaintenanceService {
     type SnapshotStream = Pieces;
+    type FeatureGateHistoryStream = GateHistory;
+
+    async fn feature_gate_status(
+        &self,
+        request: Request<FeatureGateStatusRequest>,
+    ) -> Result<Response<FeatureGateStatusResponse>, Status> {
+        self.0.feature_gate_status(request.get_ref()).await.map(Response::new)
+    }
+
+    async fn feature_gate_history(
+        &self,
+        request: Request<FeatureGateHistoryRequest>,
+    ) -> Result<Response<GateHistory>, Status> {
+        self.0.feature_gate_history(request.get_ref()).map(Response::new)
+    }
 
     async fn alarm(&self, request: Request<AlarmRequest>) -> Result<Response<AlarmResponse>, Status> {
         let alarm = InternalRaftRequest { alarm: Some(request.into_inner()), ..Default::default() };

@@ -2,6 +2,7 @@
 
 mod cluster;
 mod concurrency;
+mod feature_gate;
 pub mod hot;
 mod known;
 mod kv;

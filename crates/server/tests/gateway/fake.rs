@@ -90,6 +90,10 @@ impl Kv for Fake {
         Err(Status::unimplemented("not in the cases"))
     }
 
+    async fn increment(&self, _: Request<IncrementRequest>) -> Result<Response<IncrementResponse>, Status> {
+        Err(Status::unimplemented("not asked for here"))
+    }
+
     async fn compact(&self, _: Request<CompactionRequest>) -> Result<Response<CompactionResponse>, Status> {
         Err(Status::unimplemented("not in the cases"))
     }

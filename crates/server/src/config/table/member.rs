@@ -45,4 +45,5 @@ pub(super) const FLAGS: &[Flag] = &[
     flag("raft-read-timeout", Duration, "5s", "Read timeout of connections between members."),
     flag("raft-write-timeout", Duration, "5s", "Write timeout of connections between members."),
     flag("feature-gates", Text, "", "Server features to switch, as `Name=true,Other=false`."),
+    flag("cluster-feature-gates", Text, "", "What this member proposes for cluster features; on only if all voters agree."),
 ];
