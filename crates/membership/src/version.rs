@@ -19,6 +19,8 @@ pub const JOIN_VERSION_MIN: Version = Version::new(3, 7);
 /// What a member's `/version` says.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct MemberVersions {
+    /// It says that it is one of ours. A number alone does not: etcd's own main branch says 3.8 too.
+    pub is_ours: bool,
     pub server: String,
     /// `not_decided` before the first decision.
     pub cluster: String,
@@ -225,6 +227,8 @@ fn lowest_server_version(local: Version, answers: &Answers, notes: &mut Vec<Vers
         if version > local {
             notes.push(VersionNote::Higher(*id, version, local));
         }
+        // Whatever number a member gives that is not ours, it cannot follow beyond this.
+        let version = if answer.is_ours { version } else { version.min(one_below(crate::gate::GATE_SINCE)) };
         lowest = Some(lowest.map_or(version, |lowest: Version| lowest.min(version)));
     }
     lowest.filter(|_| all_known)

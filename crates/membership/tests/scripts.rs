@@ -69,8 +69,9 @@ impl Script {
             ("version", [v]) => self.version = v.parse().ok(),
             ("downgrade", [target]) => self.downgrade = Downgrade { enabled: true, target: (*target).into() },
             ("answer", [id, "-"]) => _ = self.answers.insert(number(id), None),
-            ("answer", [id, server, cluster]) => {
-                let answer = MemberVersions { server: (*server).into(), cluster: (*cluster).into() };
+            ("answer", [id, server, cluster, of @ ..]) => {
+                let is_ours = of != ["etcd"];
+                let answer = MemberVersions { is_ours, server: (*server).into(), cluster: (*cluster).into() };
                 self.answers.insert(number(id), Some(answer));
             }
             ("conf-state", lists) => self.conf_state = Some(conf_state(lists)),

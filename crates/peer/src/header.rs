@@ -1,7 +1,7 @@
 //! The headers by which members introduce themselves, and what is refused because of them. Pure.
 
 use http::{HeaderMap, HeaderName, HeaderValue};
-use membership::{ClusterId, MemberId};
+use membership::{ClusterId, MemberId, gate::GATE_SINCE};
 use proto::Version;
 
 pub const SERVER_FROM: HeaderName = HeaderName::from_static("x-server-from");
@@ -40,6 +40,9 @@ pub enum Incompatible {
     Version,
     #[error("cluster ID mismatch")]
     ClusterId,
+    /// Not etcd's: its members take it for an error they do not know, and print it.
+    #[error("the cluster is at version 3.8 or higher, which only lockgate members can follow; this member is not one")]
+    NotOurs,
 }
 
 impl Identity {
@@ -71,6 +74,11 @@ impl Identity {
         }
         Ok(())
     }
+}
+
+/// Whether who sent these headers says that it is one of ours, and new enough to have a feature gate.
+pub fn is_ours(headers: &HeaderMap) -> bool {
+    text(headers, &LOCKGATE_VERSION).parse().is_ok_and(|version: Version| version >= GATE_SINCE)
 }
 
 /// The version in a header. `None` if it is there and is none.
@@ -157,6 +165,7 @@ mod tests {
         let headers = identity().request_headers();
         assert_eq!(identity().check(&headers), Ok(()));
         assert_eq!(sender(&headers), Some((MemberId(0xa1), vec!["http://a:1".into(), "http://a:2".into()])));
+        assert!(is_ours(&headers) && !is_ours(&HeaderMap::new()));
         assert!(supports_streams(&headers));
         assert!(!supports_streams(&HeaderMap::new()));
         assert_eq!(sender(&HeaderMap::new()), None);

@@ -43,6 +43,9 @@ pub trait Member: Send + Sync + 'static {
     /// Where a received database is put, as `<index>.snap.db` with the index in 16 hex digits.
     fn snapshot_dir(&self) -> PathBuf;
 
+    /// Whether a member that is not ours could not follow the others any more: from cluster version 3.8 on.
+    fn is_ours_alone(&self) -> bool;
+
     /// In id order.
     fn members(&self) -> Vec<membership::Member>;
 

@@ -17,7 +17,10 @@ use parking_lot::Mutex;
 use proto::raftpb::Message;
 use tokio::time::{Interval, MissedTickBehavior, interval};
 
-use crate::codec::{Encoder, StreamKind, link_heartbeat};
+use crate::{
+    codec::{Encoder, StreamKind, link_heartbeat},
+    route::needs_ours,
+};
 
 /// As many messages wait at most; more are dropped.
 const MESSAGES_MAX: usize = 4096;
@@ -38,6 +41,8 @@ struct State {
     /// Counts attachments. The body of an earlier one ends.
     generation: u64,
     attached: bool,
+    /// Who reads the attached body has said on its connection that it is one of ours.
+    is_ours: bool,
     waker: Option<Waker>,
 }
 
@@ -46,6 +51,8 @@ struct State {
 pub enum Refused {
     Detached(Box<Message>),
     Full,
+    /// A real etcd would stop at what the message holds.
+    NotOurs,
 }
 
 /// What a stream's owner is told.
@@ -65,6 +72,9 @@ impl Outbox {
         if !state.attached {
             return Err(Refused::Detached(Box::new(message)));
         }
+        if !state.is_ours && needs_ours(&message) {
+            return Err(Refused::NotOurs);
+        }
         if state.queue.len() >= MESSAGES_MAX {
             return Err(Refused::Full);
         }
@@ -81,10 +91,12 @@ impl Outbox {
     pub fn attach(
         self: &Arc<Outbox>,
         kind: StreamKind,
+        is_ours: bool,
         heartbeat: Duration,
         events: Arc<dyn Events>,
     ) -> (StreamBody, bool) {
         let mut state = self.state.lock();
+        state.is_ours = is_ours;
         state.generation += 1;
         state.queue.clear();
         let replaced = std::mem::replace(&mut state.attached, true);
@@ -103,6 +115,17 @@ impl Outbox {
             events,
         };
         (body, replaced)
+    }
+
+    /// Ends the attached body, if who reads it has not said that it is one of ours. `true` if there was one.
+    pub fn detach_foreign(&self) -> bool {
+        let state = self.state.lock();
+        let is_foreign = state.attached && !state.is_ours;
+        drop(state);
+        if is_foreign {
+            self.detach();
+        }
+        is_foreign
     }
 
     /// Ends the attached body, if there is one.
@@ -256,7 +279,7 @@ mod tests {
         let (outbox, events) = (Arc::new(Outbox::default()), Arc::new(Counted::default()));
         assert!(matches!(outbox.push(message(1)), Err(Refused::Detached(_))));
         let heartbeat = Duration::from_secs(2);
-        let (mut body, replaced) = outbox.attach(StreamKind::Message, heartbeat, events.clone());
+        let (mut body, replaced) = outbox.attach(StreamKind::Message, false, heartbeat, events.clone());
         assert!(!replaced);
         for index in 1..=3 {
             outbox.push(message(index)).unwrap();
@@ -272,7 +295,7 @@ mod tests {
         }
         assert!(matches!(outbox.push(message(1)), Err(Refused::Full)));
 
-        let (second, replaced) = outbox.attach(StreamKind::Message, heartbeat, events.clone());
+        let (second, replaced) = outbox.attach(StreamKind::Message, false, heartbeat, events.clone());
         assert!(replaced);
         assert!(body.frame().await.is_none(), "the first body ends");
         drop(body);
@@ -283,10 +306,36 @@ mod tests {
         assert!(!outbox.is_attached());
     }
 
+    /// A proposal of 3.8 goes only to who has said on that connection that it can read it.
+    #[tokio::test]
+    async fn what_is_newer_goes_to_ours_alone() {
+        use prost::Message as _;
+        use proto::{etcdserverpb as pb, raftpb};
+        let increment = pb::IncrementRequest { key: "k".into(), ..Default::default() };
+        let put = pb::PutRequest { key: "k".into(), ..Default::default() };
+        let header = Some(pb::RequestHeader { id: 7, ..Default::default() });
+        let newer =
+            pb::InternalRaftRequest { header: header.clone(), increment: Some(increment), ..Default::default() };
+        let plain = pb::InternalRaftRequest { header, put: Some(put), ..Default::default() };
+        let proposal = |request: &pb::InternalRaftRequest| {
+            let entry = raftpb::Entry { data: Some(request.encode_to_vec().into()), ..Default::default() };
+            let kind = Some(raftpb::MessageType::MsgProp as i32);
+            Message { r#type: kind, entries: vec![entry], ..Message::default() }
+        };
+        let (outbox, events) = (Arc::new(Outbox::default()), Arc::new(Counted::default()));
+        for is_ours in [false, true] {
+            let attached = outbox.attach(StreamKind::Message, is_ours, Duration::from_secs(60), events.clone());
+            assert!(outbox.push(proposal(&plain)).is_ok());
+            assert_eq!(outbox.push(proposal(&newer)).is_ok(), is_ours);
+            assert_eq!(outbox.detach_foreign(), !is_ours);
+            drop(attached);
+        }
+    }
+
     #[tokio::test]
     async fn a_waiting_body_is_woken() {
         let (outbox, events) = (Arc::new(Outbox::default()), Arc::new(Counted::default()));
-        let (mut body, _) = outbox.attach(StreamKind::Message, Duration::from_secs(60), events.clone());
+        let (mut body, _) = outbox.attach(StreamKind::Message, false, Duration::from_secs(60), events.clone());
         assert_eq!(next(&mut body).await, [0]);
         let waiting = tokio::spawn(async move { next(&mut body).await });
         tokio::task::yield_now().await;

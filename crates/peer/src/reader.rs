@@ -13,7 +13,7 @@ use tokio::{sync::mpsc, time::Instant};
 use crate::{
     client::{RequestError, read_body, request_once},
     codec::{DecodeError, Decoder, StreamKind, is_link_heartbeat},
-    header::{CLUSTER_ID, RAFT_TO, insert, supports_streams, text},
+    header::{CLUSTER_ID, RAFT_TO, insert, is_ours, supports_streams, text},
     io::Patience,
     shared::Shared,
     status::Status,
@@ -48,6 +48,8 @@ enum StreamError {
     IncompatibleVersion,
     #[error("cluster ID mismatch")]
     ClusterIdMismatch,
+    #[error("the peer is not a lockgate member, and cannot follow this cluster version")]
+    NotOurs,
     #[error("unhandled error {0:?} when precondition failed")]
     Precondition(String),
     #[error("unhandled http status {0}")]
@@ -129,6 +131,7 @@ impl Reader {
             return Err(StreamError::Unsupported);
         }
         match response.status() {
+            StatusCode::OK if self.is_foreign(&response) => Err(StreamError::NotOurs),
             StatusCode::OK => Ok(response.into_body()),
             StatusCode::GONE => Err(StreamError::Removed),
             StatusCode::NOT_FOUND => Err(StreamError::Unknown { remote: self.remote, local: self.shared.local() }),
@@ -139,6 +142,10 @@ impl Reader {
             }
             status => Err(StreamError::Status(status)),
         }
+    }
+
+    fn is_foreign(&self, response: &Response<Incoming>) -> bool {
+        self.shared.member().is_some_and(|member| member.is_ours_alone()) && !is_ours(response.headers())
     }
 
     fn precondition(&self, text: &str, remote_cluster: &str) -> StreamError {

@@ -21,7 +21,7 @@ use crate::{
     pipeline::Pipeline,
     probe,
     reader::{Reader, hand_over_proposals},
-    route::{Way, pick},
+    route::{Way, needs_ours, pick},
     shared::Shared,
     snapshot_send::SnapshotSender,
     status::Status,
@@ -103,13 +103,31 @@ impl Peer {
         let outbox = match way {
             Way::MsgAppStream => &self.msgapp,
             Way::MessageStream => &self.message,
+            // Nobody has said on it who reads there.
+            Way::Pipeline if needs_ours(&message) => {
+                self.warn_not_ours();
+                return Ok(());
+            }
             Way::Pipeline => return self.pipeline.push(message).ok_or(way),
         };
         match outbox.push(message) {
             Ok(()) => Ok(()),
             Err(Refused::Full) => Err(way),
-            Err(Refused::Detached(message)) => self.pipeline.push(*message).ok_or(Way::Pipeline),
+            Err(Refused::Detached(message)) => self.send_by(Way::Pipeline, *message),
+            Err(Refused::NotOurs) => {
+                self.warn_not_ours();
+                Ok(())
+            }
         }
+    }
+
+    /// Whoever proposed it is told by its own time-out.
+    fn warn_not_ours(&self) {
+        tracing::warn!(
+            local_member_id = %self.shared.local(),
+            remote_peer_id = %self.id,
+            "dropped a proposal of version 3.8: the leader has not said that it is a lockgate member"
+        );
     }
 
     pub fn send_snapshot(&self, runtime: &Handle, message: Message, database: Database) {
@@ -124,14 +142,15 @@ impl Peer {
         self.picker.update(urls);
     }
 
-    /// The body of a stream that the peer has dialled. An earlier stream of this kind ends.
-    pub fn attach(self: &Arc<Peer>, kind: StreamKind) -> StreamBody {
+    /// The body of a stream that the peer has dialled, and has said there whether it is one of ours. An earlier stream of
+    /// this kind ends.
+    pub fn attach(self: &Arc<Peer>, kind: StreamKind, is_ours: bool) -> StreamBody {
         let outbox = match kind {
             StreamKind::MsgApp => &self.msgapp,
             StreamKind::Message => &self.message,
         };
         let events = Arc::new(StreamEvents { peer: Arc::downgrade(self), kind });
-        let (body, replaced) = outbox.attach(kind, self.shared.options.link_heartbeat_interval(), events);
+        let (body, replaced) = outbox.attach(kind, is_ours, self.shared.options.link_heartbeat_interval(), events);
         let (kind, local) = (kind.name(), self.shared.local());
         if replaced {
             tracing::warn!(
@@ -149,6 +168,17 @@ impl Peer {
         );
         self.status.activate();
         body
+    }
+
+    /// Ends streams that the peer has dialled without saying that it is one of ours. It is refused when it dials again.
+    pub fn detach_foreign(&self) {
+        if self.msgapp.detach_foreign() | self.message.detach_foreign() {
+            tracing::warn!(
+                local_member_id = %self.shared.local(),
+                remote_peer_id = %self.id,
+                "closed the streams of a member that cannot follow this cluster version"
+            );
+        }
     }
 
     pub fn active_since(&self) -> Option<Instant> {

@@ -2,8 +2,14 @@
 
 use std::collections::BTreeSet;
 
-use membership::MemberId;
-use proto::raftpb::{Message, MessageType};
+use membership::{MemberId, NotYet, Reason, may_log};
+use proto::{
+    Version,
+    raftpb::{Entry, Message, MessageType},
+};
+
+/// What a member that does not say who it is may be.
+const LAST_OF_ETCD: Version = Version::new(3, 7);
 
 /// The ways to a peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,6 +52,14 @@ pub fn drop_redundant(messages: &mut Vec<Message>) {
     let mut seen = BTreeSet::new();
     let mut keep: Vec<bool> = messages.iter().rev().map(|m| !is_response(m) || seen.insert(m.to())).collect();
     messages.retain(|_| keep.pop().unwrap_or(true));
+}
+
+/// Whether a proposal holds what only members of ours understand. Such a one may go only to a member that has said on
+/// that very connection that it is one: a real etcd would write it to the log, and those behind it stop there.
+pub fn needs_ours(message: &Message) -> bool {
+    let is_newer =
+        |entry: &Entry| matches!(may_log(entry, Some(LAST_OF_ETCD)), Err(NotYet { reason: Reason::Newer { .. }, .. }));
+    message.r#type() == MessageType::MsgProp && message.entries.iter().any(is_newer)
 }
 
 /// Why a message that arrived is not handed to raft. The texts are etcd's.

@@ -144,6 +144,11 @@ impl Transport {
         ids.into_iter().for_each(|id| self.remove_peer(id));
     }
 
+    /// From here on only members of ours can follow: streams of others end. See [`Member::is_ours_alone`].
+    pub fn detach_foreign(&self) {
+        self.inner.peers.read().peers.values().for_each(|peer| peer.detach_foreign());
+    }
+
     /// Adds a member to which one only sends, while catching up with a cluster whose members are not known yet.
     pub fn add_remote<S: AsRef<str>>(&self, id: MemberId, urls: &[S]) -> Result<(), UrlError> {
         if id == self.local() || self.knows(id) {

@@ -135,6 +135,26 @@ async fn posts_are_refused_as_etcd_does() {
     assert_eq!(parts(&answer), (500, "error processing raft message\n"));
 }
 
+/// From cluster version 3.8 on a member must say that it is ours; what it is called or numbered does not matter.
+#[tokio::test]
+async fn others_are_refused_where_they_cannot_follow() {
+    let node = start(1).await;
+    node.transport.add_peer(MemberId(2), &["http://127.0.0.1:1"]).unwrap();
+    let ours = format!("{GOOD}X-Lockgate-Version: 3.8.0\r\n");
+    let post = message(MessageType::MsgHeartbeat, 2, 1, 1).encode_to_vec();
+    for (alone, headers, allowed) in [(false, GOOD, true), (true, GOOD, false), (true, &*ours, true)] {
+        node.member.told.lock().ours_alone = alone;
+        let requests =
+            [("POST", "/raft", &post[..]), ("POST", "/raft/snapshot", b""), ("GET", "/raft/stream/message/2", b"")];
+        for (method, path, body) in requests {
+            let answer = request(&node, method, path, headers, body).await;
+            let (status, text) = parts(&answer);
+            assert_eq!(status != 412 || text == "to field mismatch\n", allowed, "{method} {path}: {answer}");
+            assert_eq!(text.contains("only lockgate members can follow"), !allowed, "{method} {path}: {answer}");
+        }
+    }
+}
+
 #[tokio::test]
 async fn bodies_are_bounded() {
     let mut node = start_with(1, CLUSTER, |options| options.message_bytes_max = 100_000).await;

@@ -2,6 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
+use membership::gate::GATE_SINCE;
 use node::{DataDir, Identity, Introduction, Node, NodeOptions, Quota};
 use peer::{Control, Transport};
 use proto::Version;
@@ -133,6 +134,7 @@ impl Member {
             }
         };
         tasks.spawn(until_stopped(propose, stopped.clone()));
+        tasks.spawn(until_stopped(self.watch_foreigners(), stopped.clone()));
         let lost = self.part.leader_lost.clone();
         let lost = lost.watch(self.part.node.clone(), config.election_timeout);
         tasks.spawn(until_stopped(lost, stopped.clone()));
@@ -142,6 +144,25 @@ impl Member {
         if features.enabled("CompactHashCheck") {
             let interval = config.compact_hash_check_time;
             tasks.spawn(until_stopped(self.part.clone().watch_compactions(interval), stopped.clone()));
+        }
+    }
+
+    /// When the cluster reaches a version that only members of ours can follow, streams of others end.
+    fn watch_foreigners(&self) -> impl Future<Output = ()> + use<> {
+        let (node, wire) = (self.part.node.clone(), self.wire.clone());
+        let mut changed = node.gates().subscribe();
+        async move {
+            let mut was_alone = false;
+            loop {
+                let is_alone = node.cluster_version().is_some_and(|version| version >= GATE_SINCE);
+                if is_alone && !was_alone {
+                    wire.transport().detach_foreign();
+                }
+                was_alone = is_alone;
+                if changed.changed().await.is_err() {
+                    return;
+                }
+            }
         }
     }
 

@@ -14,10 +14,16 @@ use crate::{
 
 impl Call<'_> {
     /// The refusal of a request that comes from elsewhere or from another time.
-    pub(super) fn check(&self, headers: &http::HeaderMap) -> Result<(), Box<Reply>> {
+    pub(super) fn check(&self, member: &dyn Member, headers: &http::HeaderMap) -> Result<(), Box<Reply>> {
         let identity = &self.transport.shared().options.identity;
-        let Err(refusal) = identity.check(headers) else { return Ok(()) };
+        let is_foreign = || member.is_ours_alone() && !header::is_ours(headers);
+        let refusal = match identity.check(headers) {
+            Err(refusal) => refusal,
+            Ok(()) if is_foreign() => Incompatible::NotOurs,
+            Ok(()) => return Ok(()),
+        };
         let what = match refusal {
+            Incompatible::NotOurs => "refused a member that cannot follow this cluster version",
             Incompatible::Version => "failed version compatibility check",
             Incompatible::ClusterId => "request cluster ID mismatch",
         };
@@ -66,7 +72,7 @@ pub async fn post(call: &Call<'_>, member: &dyn Member, request: Request<Incomin
 }
 
 async fn post_message(call: &Call<'_>, member: &dyn Member, request: Request<Incoming>) -> Reply {
-    if let Err(refusal) = call.check(request.headers()) {
+    if let Err(refusal) = call.check(member, request.headers()) {
         return *refusal;
     }
     call.add_sender(member, request.headers());
@@ -126,7 +132,7 @@ pub fn stream(call: &Call<'_>, member: &dyn Member, request: &Request<Incoming>)
 
 fn open(call: &Call<'_>, member: &dyn Member, request: &Request<Incoming>) -> Result<Reply, Box<Reply>> {
     let headers = request.headers();
-    call.check(headers)?;
+    call.check(member, headers)?;
     let local = call.transport.local();
     let (dir, from) = request.uri().path().rsplit_once('/').unwrap_or_default();
     let kinds = [StreamKind::MsgApp, StreamKind::Message];
@@ -161,7 +167,7 @@ fn open(call: &Call<'_>, member: &dyn Member, request: &Request<Incoming>) -> Re
         );
         return Err(refusal(412, "to field mismatch"));
     }
-    Ok(Reply::stream(peer.attach(kind)))
+    Ok(Reply::stream(peer.attach(kind, header::is_ours(headers))))
 }
 
 fn refusal(status: u16, text: &str) -> Box<Reply> {

@@ -55,7 +55,7 @@ pub async fn post(call: &Call<'_>, member: &dyn Member, request: Request<Incomin
         observer.snapshot_refused();
         return Reply::method_not_allowed(Some("POST"));
     }
-    let reply = match call.check(request.headers()) {
+    let reply = match call.check(member, request.headers()) {
         Ok(()) => {
             call.add_sender(member, request.headers());
             receive(call, member, request.into_body()).await

@@ -31,6 +31,7 @@ pub struct Told {
     pub snapshots: Vec<(MemberId, bool)>,
     pub removed_from_cluster: u32,
     pub refuse: bool,
+    pub ours_alone: bool,
 }
 
 pub struct TestMember {
@@ -64,6 +65,10 @@ impl Member for TestMember {
             false => self.received.send(message).map_err(|_| ReceiveError::Stopped),
         };
         Box::pin(async { result })
+    }
+
+    fn is_ours_alone(&self) -> bool {
+        self.told.lock().ours_alone
     }
 
     fn is_removed(&self, id: MemberId) -> bool {

@@ -86,7 +86,9 @@ async fn check_versions(config: &Config, control: &Control, founding: &Founding)
     let mut urls = Vec::new();
     for member in founding.members.values().filter(|member| member.id != founding.local) {
         let versions = control.fetch_version(&member.peer_urls, timeout).await.ok();
-        answers.insert(member.id, versions.map(|v| MemberVersions { server: v.server, cluster: v.cluster }));
+        let says =
+            |v: peer::Versions| MemberVersions { is_ours: v.lockgate.is_some(), server: v.server, cluster: v.cluster };
+        answers.insert(member.id, versions.map(says));
         urls.extend(member.peer_urls.iter().cloned());
     }
     let downgrade = control.downgrade_enabled(&urls, timeout).await.unwrap_or(false);

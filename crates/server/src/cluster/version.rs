@@ -85,10 +85,15 @@ impl Part {
         let asked = members.iter().map(|member| async move {
             if member.id == local {
                 let cluster = self.node.cluster_version().map_or("not_decided".into(), |v| v.stored());
-                return (member.id, Some(MemberVersions { server: VERSION.into(), cluster }));
+                return (member.id, Some(MemberVersions { is_ours: true, server: VERSION.into(), cluster }));
             }
             let versions = self.control.fetch_version(&member.peer_urls, self.timeout()).await.ok();
-            (member.id, versions.map(|v| MemberVersions { server: v.server, cluster: v.cluster }))
+            let says = |v: peer::Versions| MemberVersions {
+                is_ours: v.lockgate.is_some(),
+                server: v.server,
+                cluster: v.cluster,
+            };
+            (member.id, versions.map(says))
         });
         join_all(asked).await.into_iter().collect()
     }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use futures_util::future::{BoxFuture, FutureExt};
-use membership::{ChangeError, Member, MemberId, ReconfigureError};
+use membership::{ChangeError, Member, MemberId, ReconfigureError, gate::GATE_SINCE};
 use node::{DataDir, ProposeError};
 use peer::{ControlError, HashKv, ReceiveError, Versions};
 use proto::{
@@ -53,6 +53,10 @@ impl peer::Member for Local {
 
     fn snapshot_dir(&self) -> PathBuf {
         self.data_dir.snap()
+    }
+
+    fn is_ours_alone(&self) -> bool {
+        self.part.node.cluster_version().is_some_and(|version| version >= GATE_SINCE)
     }
 
     fn members(&self) -> Vec<Member> {
