@@ -111,6 +111,11 @@ impl SimMember {
         self.chores.leases();
     }
 
+    /// Publishes and decides what is due of the feature gate.
+    pub fn tend_gate(&self) {
+        self.chores.keeper.tend();
+    }
+
     /// Removes log segments that are not needed.
     pub fn purge(&self) {
         self.chores.purge();

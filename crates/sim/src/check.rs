@@ -12,6 +12,8 @@ use proto::{
     raftpb::{self, EntryType},
 };
 
+use crate::gate::Gates;
+
 /// Something that must not be was seen.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Violation(pub String);
@@ -49,6 +51,7 @@ pub struct Checks {
     /// By applied index.
     states: HashMap<u64, (State, MemberId)>,
     pub leases: Leases,
+    pub gates: Gates,
 }
 
 impl Checks {
@@ -91,6 +94,7 @@ impl Checks {
             None => {}
         }
         self.committed.insert(index, found);
+        self.gates.committed(entry)?;
         self.leases.committed(entry, now)
     }
 

@@ -25,6 +25,9 @@ impl Simulation {
         }
         let next = self.now + self.random.between(50, 1_500) * MS;
         self.queue.push(next, Event::Fault);
+        if self.is_undecided() && self.random.percent(40) {
+            return self.set_version();
+        }
         match self.random.below(100) {
             0..14 => self.split(),
             14..20 => self.cut_one_way(),
@@ -38,8 +41,8 @@ impl Simulation {
             52..60 => self.slow_disk(),
             60..64 => self.slow_apply(),
             64..72 => self.storm(),
-            72..82 => self.transfer_leadership()?,
-            82..86 => self.set_version()?,
+            72..80 => self.transfer_leadership()?,
+            80..86 => self.set_version()?,
             _ => self.change_members()?,
         }
         Ok(())
@@ -180,10 +183,18 @@ impl Simulation {
         Ok(())
     }
 
+    fn is_undecided(&self) -> bool {
+        let leader = self.leader().and_then(|leader| self.machines[leader].member.as_ref());
+        leader.is_some_and(|leader| leader.node().cluster_version().is_none())
+    }
+
+    /// Up or down; whether the product would is decided elsewhere.
     fn set_version(&mut self) -> Checked {
         let Some(leader) = self.leader().filter(|_| self.is_idle(self.admin())) else { return Ok(()) };
+        let ver = if self.random.percent(70) { "3.8.0" } else { "3.7.0" };
+        self.note(("version", leader, ver));
         let request = InternalRaftRequest {
-            cluster_version_set: Some(ClusterVersionSetRequest { ver: "3.8.0".into(), feature_gates: None }),
+            cluster_version_set: Some(ClusterVersionSetRequest { ver: ver.into(), feature_gates: None }),
             ..Default::default()
         };
         self.ask_admin(leader, Admin::Request(Box::new(request)))

@@ -23,6 +23,7 @@ impl Simulation {
         let leader = self.wait_for_leader()?;
         self.settle_members(leader)?;
         self.wait_until_equal()?;
+        self.wait_for_gates()?;
         self.wait_for_clients()?;
         self.read_all()?;
         self.check_acknowledged()?;

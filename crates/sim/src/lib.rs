@@ -15,6 +15,7 @@ mod disk;
 mod event;
 mod fault;
 mod finish;
+mod gate;
 mod machine;
 mod network;
 mod operation;

@@ -14,6 +14,7 @@ use proto::Version;
 use crate::{
     clock::SimClock,
     disk::{DatabaseDisks, LogDisk, Power},
+    gate::{Begin, Flags, draw_flags, flags_of},
     network::Outbox,
     random::Random,
 };
@@ -53,6 +54,10 @@ pub struct Machine {
     pub apply_us_max: u64,
     /// It is no longer in the cluster, and does not start again.
     pub retired: bool,
+    /// What its operator wants of the cluster's features.
+    pub flags: Flags,
+    /// Until the member has caught up and may propose.
+    pub begin: Option<Begin>,
     dir: DataDir,
     log_disk: LogDisk,
     databases: Arc<DatabaseDisks>,
@@ -73,6 +78,8 @@ impl Machine {
             applying: false,
             apply_us_max: 2_000,
             retired: false,
+            flags: Flags::new(),
+            begin: None,
             dir: DataDir::new(root.join(format!("{id}")), None),
             log_disk: LogDisk::new(power.clone()),
             databases: Arc::new(DatabaseDisks::new(power.clone())),
@@ -89,6 +96,9 @@ impl Machine {
         self.incarnation += 1;
         (self.busy_until, self.paused_until, self.pass_at, self.applying) = (0, 0, None, false);
         self.outbox = Arc::new(Outbox::new(self.power.clone()));
+        if self.flags.is_empty() || random.percent(40) {
+            self.flags = draw_flags(random);
+        }
         // The wall clock of a machine may be off; request ids begin with it.
         let wall = WALL_CLOCK + Duration::from_micros(clock.us()) + Duration::from_secs(random.below(3_600));
         let world = World {
@@ -100,6 +110,7 @@ impl Machine {
         let outbox = self.outbox.clone();
         let member = SimMember::start(self.options(settings), world, move |_| outbox)?;
         self.busy_until = clock.us() + self.power.take_spent();
+        self.begin = Some(Begin::new(member.node().clone()));
         self.member = Some(member);
         Ok(())
     }
@@ -137,14 +148,14 @@ impl Machine {
             compaction_pause: Duration::ZERO,
             defrag_threshold_bytes: None,
             lease_checkpoints: settings.lease_checkpoints,
-            features: node::FeatureFlags::none(),
+            features: flags_of(&self.flags),
             observer: Arc::new(NoObserver),
         }
     }
 
     /// The power is cut: what was not synced is lost, all of it or some of its sectors.
     pub fn crash(&mut self, random: &mut Random) -> io::Result<()> {
-        self.member = None;
+        (self.member, self.begin) = (None, None);
         self.power.restore();
         self.log_disk.crash(random);
         self.databases.crash(random)
@@ -152,7 +163,7 @@ impl Machine {
 
     /// The process is killed: what it had given to the system stays, synced or not.
     pub fn kill(&mut self) {
-        self.member = None;
+        (self.member, self.begin) = (None, None);
         self.power.restore();
         self.databases.forget();
     }

@@ -92,4 +92,5 @@ fn add(sum: &mut Report, one: &Report) {
     sum.databases_received += one.databases_received;
     sum.member_changes += one.member_changes;
     sum.leases += one.leases;
+    sum.gate_switches += one.gate_switches;
 }

@@ -47,6 +47,8 @@ pub struct Report {
     pub databases_received: u64,
     pub member_changes: u64,
     pub leases: u64,
+    /// How often cluster features went on or off, as far as is remembered.
+    pub gate_switches: u64,
 }
 
 /// How the network treats messages.

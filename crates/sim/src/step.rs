@@ -97,6 +97,7 @@ impl Simulation {
         if let Some(next) = next {
             self.wake_at(machine, next.max(self.now));
         }
+        self.poll_begin(machine);
         self.poll_clients(machine)
     }
 
@@ -163,6 +164,7 @@ impl Simulation {
             Applied::SentSnapshot | Applied::Stopped => {}
         }
         if healthy {
+            self.look_at_gate(place.machine)?;
             self.maybe_compare_state(place.machine)?;
         }
         self.wake(place.machine);
@@ -228,6 +230,7 @@ impl Simulation {
         let purge = self.random.percent(20);
         if let Some(member) = &self.machines[place.machine].member {
             member.end_leases();
+            member.tend_gate();
             if purge {
                 member.purge();
             }
