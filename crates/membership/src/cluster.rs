@@ -129,6 +129,11 @@ impl Cluster {
         &self.downgrade
     }
 
+    /// Whether the cluster version is where the downgrade job wants it.
+    pub fn is_at_downgrade_target(&self) -> bool {
+        self.version.is_some() && crate::parse_release(&self.downgrade.target) == self.version
+    }
+
     /// Applies `downgrade_info_set`: an ended job keeps no target. Returns what to write down.
     pub fn set_downgrade(&mut self, enabled: bool, target: String) -> &Downgrade {
         self.downgrade = Downgrade { enabled, target: if enabled { target } else { String::new() } };

@@ -153,8 +153,8 @@ pub enum JoinRefusal {
 
 /// Whether `binary` may join a cluster whose members answer so; `downgrade_enabled` is what a peer says.
 ///
-/// While a downgrade is enabled the window is the binary's next minor alone, as in etcd: the target's binary may join
-/// before the cluster version has come down, and nobody afterwards.
+/// While a downgrade is enabled the target's binary may join before the cluster version has come down. In etcd nobody
+/// else may then, and nobody afterwards; here whoever could without the downgrade still can.
 pub fn check_join_versions(
     binary: Version,
     local: MemberId,
@@ -162,7 +162,7 @@ pub fn check_join_versions(
     downgrade_enabled: bool,
 ) -> Result<(), JoinRefusal> {
     let next = Version::new(binary.major, binary.minor.saturating_add(1));
-    let (min, max) = if downgrade_enabled { (next, next) } else { (JOIN_VERSION_MIN, binary) };
+    let (min, max) = (JOIN_VERSION_MIN, if downgrade_enabled { next } else { binary });
     let others = answers.iter().filter(|(id, _)| **id != local);
     let told = others.filter_map(|(id, answer)| Some((*id, parse_release(&answer.as_ref()?.cluster)?)));
     let mut anyone = false;

@@ -11,6 +11,7 @@ use std::{
 
 use membership::PERSISTED_LEASE_CHECKPOINTS;
 use proto::{
+    Version,
     etcdserverpb::{AlarmRequest, AlarmType, alarm_request::AlarmAction},
     raftpb, walpb,
 };
@@ -42,6 +43,10 @@ pub(crate) enum ToApply {
 pub(crate) trait FollowsChanges: Send {
     /// The configuration that follows. `None` if the core has ended.
     fn follow(&mut self, change: raft::eraftpb::ConfChange) -> Option<raftpb::ConfState>;
+
+    /// Records a snapshot and forgets the log before it. Answers with the last entry behind it that is newer than `version`.
+    /// `None` if the core has ended.
+    fn cut_log(&mut self, record: walpb::Snapshot, version: Version) -> Option<Option<u64>>;
 }
 
 /// The core on a thread of its own, waited for.
@@ -50,6 +55,12 @@ impl FollowsChanges for Proposer {
         let (done, state) = std::sync::mpsc::channel();
         self.send(Input::ConfChange { change, done });
         state.recv().ok()
+    }
+
+    fn cut_log(&mut self, record: walpb::Snapshot, version: Version) -> Option<Option<u64>> {
+        let (done, newer) = std::sync::mpsc::channel();
+        self.send(Input::CutLog { record, version, done });
+        newer.recv().ok()
     }
 }
 
@@ -66,6 +77,8 @@ pub(crate) struct ApplyLoop {
     pub data_dir: DataDir,
     /// The file covers the log up to here, by a record in the log.
     pub snapshot_index: u64,
+    /// The file is still above the cluster version.
+    pub lower_due: bool,
 }
 
 #[derive(Debug, Clone)]
@@ -79,6 +92,10 @@ pub(crate) struct ApplyOptions {
 
 impl ApplyLoop {
     pub fn run(mut self) {
+        if let Err(error) = self.lower_storage() {
+            self.shared.fail(error);
+            return self.shared.close();
+        }
         while let Ok(work) = self.entries.recv() {
             match self.take(work) {
                 Ok(true) => {}
@@ -122,6 +139,9 @@ impl ApplyLoop {
                 self.proposer.send(Input::Applied);
             }
             self.maybe_snapshot(last)?;
+            if self.lower_due {
+                self.lower_storage()?;
+            }
         }
         Ok(())
     }
@@ -162,6 +182,7 @@ impl ApplyLoop {
             }
             Effect::ConfChange { change, refused } => self.conf_change(&change, refused)?,
             Effect::LeaderStart => self.promote_lessor(),
+            Effect::VersionLowered => self.lower_storage()?,
         }
         Ok(())
     }

@@ -20,6 +20,7 @@ mod force;
 mod gate_keeper;
 mod log_store;
 mod loggable;
+mod lower;
 mod members;
 mod node;
 mod proposer;

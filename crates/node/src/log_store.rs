@@ -35,6 +35,10 @@ impl LogStore {
         self.entries.len()
     }
 
+    pub fn entries_after(&self, index: u64) -> impl Iterator<Item = &Entry> {
+        self.entries.iter().filter(move |entry| entry.index > index)
+    }
+
     /// Adds entries that are on disk; they replace what they overlap.
     pub fn append(&mut self, entries: Vec<Entry>) {
         let Some(first) = entries.first() else { return };

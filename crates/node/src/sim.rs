@@ -9,7 +9,7 @@ use std::{
 };
 
 use parking_lot::Mutex;
-use proto::raftpb;
+use proto::{Version, raftpb, walpb};
 
 use crate::{
     apply_loop::{ApplyLoop, FollowsChanges, ToApply},
@@ -62,6 +62,7 @@ impl SimMember {
         }
         let raft = Arc::new(Mutex::new(raft));
         apply.core = Box::new(Beside(raft.clone()));
+        apply.lower_storage().map_err(|error| StartError::Core(error.to_string()))?;
         Ok(SimMember { node: Arc::new(node), raft, apply, compactor, chores, _stop_chores: stop_chores })
     }
 
@@ -153,5 +154,9 @@ struct Beside(Arc<Mutex<RaftLoop<WalLog>>>);
 impl FollowsChanges for Beside {
     fn follow(&mut self, change: raft::eraftpb::ConfChange) -> Option<raftpb::ConfState> {
         self.0.lock().conf_change(&change).ok()
+    }
+
+    fn cut_log(&mut self, record: walpb::Snapshot, version: Version) -> Option<Option<u64>> {
+        self.0.lock().cut_log(&record, version).ok()
     }
 }

@@ -169,6 +169,7 @@ impl Assembled {
             network: network.clone(),
             data_dir: options.data_dir.clone(),
             snapshot_index: booted.snapshot.0,
+            lower_due: false,
         };
         apply.resume_compaction();
         let compactor = Compactor {

@@ -1,8 +1,10 @@
 //! Databases between members: sending one, and going on from a received one.
 
 use failpoint::failpoint;
+use membership::check_not_downgraded;
 use prost::Message as _;
 use proto::raftpb;
+use storage::schema::version::{V3_6, V3_8};
 
 use crate::{
     apply::cluster::{conf_state, load_cluster},
@@ -17,6 +19,12 @@ impl ApplyLoop {
     /// Between two entries: the database is as of the last applied one, and the message says so.
     pub(crate) fn send_snapshot(&mut self, mut message: raftpb::Message) -> Result<(), FatalError> {
         let to = message.to();
+        if !self.is_storage_settled() {
+            // A member of the cluster's version could not open it. It is asked for again.
+            tracing::info!(remote_peer_id = format!("{to:x}"), "not sending a database that is on its way down");
+            self.proposer.send(Input::SnapshotSent { to, sent: false });
+            return Ok(());
+        }
         let snapshot = self.state.backend.snapshot_now();
         let (snapshot, index, term) = snapshot.map_err(|e| FatalError::SendSnapshot(e.to_string()))?;
         let members = conf_state(&self.state.cluster.read());
@@ -31,6 +39,25 @@ impl ApplyLoop {
         );
         self.network.send_snapshot(message, Database { len: snapshot.size(), reader: Box::new(snapshot) });
         Ok(())
+    }
+
+    /// A received database is brought to the version of the cluster it is of. Nothing newer can follow it in the log.
+    fn settle_received(&self, index: u64) -> Result<(), FatalError> {
+        let Some(version) = self.state.cluster.read().version() else { return Ok(()) };
+        check_not_downgraded(self.state.binary_version, Some(version))
+            .map_err(|e| FatalError::ClusterTooNew { binary: e.binary, cluster: e.cluster })?;
+        let failed = |e: storage::schema::DecodeError| FatalError::Damaged { index, what: e.to_string() };
+        let storage = storage::schema::meta::storage_version(&self.state.backend.view()).map_err(failed)?;
+        if storage == Some(version) || version < V3_6 {
+            return Ok(());
+        }
+        tracing::info!(from = ?storage, to = %version, "brought a received database to the cluster version");
+        let mut batch = self.state.backend.write();
+        if version < V3_8 {
+            storage::schema::gate::clear(&mut batch);
+        }
+        storage::schema::meta::put_storage_version(&mut batch, version);
+        batch.commit().map_err(FatalError::Backend)
     }
 
     /// The log already says that the state is that of the received database: everything is loaded from it.
@@ -64,6 +91,7 @@ impl ApplyLoop {
         write_mended_gate(&self.state.backend, &cluster, &findings).map_err(failed("write the feature gate"))?;
         self.state.gates.follow(&cluster, index);
         *self.state.cluster.write() = cluster;
+        self.settle_received(index)?;
         self.resume_compaction();
         self.shared.set_applied_term(term);
         self.snapshot_index = index;

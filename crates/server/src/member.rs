@@ -134,6 +134,8 @@ impl Member {
             }
         };
         tasks.spawn(until_stopped(propose, stopped.clone()));
+        let downgrade = self.part.clone().watch_downgrade(config.downgrade_check_time);
+        tasks.spawn(until_stopped(downgrade, stopped.clone()));
         tasks.spawn(until_stopped(self.watch_foreigners(), stopped.clone()));
         let lost = self.part.leader_lost.clone();
         let lost = lost.watch(self.part.node.clone(), config.election_timeout);

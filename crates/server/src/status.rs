@@ -242,6 +242,12 @@ pub fn unknown_feature(name: &str, version: &str, known: &[String]) -> Status {
     Status::new(Code::InvalidArgument, text)
 }
 
+pub fn storage_on_its_way(storage: proto::Version, cluster: proto::Version) -> Status {
+    let text =
+        format!("lockgate: the database is on its way from version {storage} to {cluster}; try again in a moment");
+    Status::new(Code::Unavailable, text)
+}
+
 pub fn history_gone(from: u64, oldest: u64) -> Status {
     let text = format!("lockgate: the history of the feature gate begins at index {oldest}; {from} is no longer known");
     Status::new(Code::OutOfRange, text)

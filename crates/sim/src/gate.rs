@@ -144,6 +144,10 @@ impl Simulation {
             let is_on = |name: &&str| voters.iter().all(|voter| self.machines[*voter].flags.get(*name) == Some(&true));
             let wanted: BTreeSet<_> =
                 FEATURES.iter().filter(|name| has_gate && is_on(name)).map(ToString::to_string).collect();
+            let storage = storage::schema::meta::storage_version(&member.node().backend().view());
+            if cluster.version() != storage.ok().flatten() {
+                return Err(format!("the file of {} is not at the cluster version {:?}", m.id, cluster.version()));
+            }
             if cluster.gate().enabled != wanted {
                 let (found, id) = (&cluster.gate().enabled, m.id);
                 return Err(format!("{id} has {found:?} on, but all members are well and their flags say {wanted:?}"));

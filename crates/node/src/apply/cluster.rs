@@ -23,6 +23,7 @@ impl State {
         batch: &mut Batch<'_>,
         index: u64,
         request: &ClusterVersionSetRequest,
+        outcome: &mut Effect,
     ) -> Result<Result<Response, ApplyError>, FatalError> {
         let version: Version = request
             .ver
@@ -42,6 +43,9 @@ impl State {
         schema::cluster::put_version(batch, version);
         if old.is_none_or(|old| old <= version) && version >= schema::version::V3_6 {
             schema::meta::put_storage_version(batch, version);
+        }
+        if old.is_some_and(|old| old > version) {
+            *outcome = Effect::VersionLowered;
         }
         match old {
             Some(old) if old == version => {}

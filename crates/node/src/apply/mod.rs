@@ -83,6 +83,8 @@ pub(crate) enum Effect {
     },
     /// The first entry of a leader's term.
     LeaderStart,
+    /// The cluster version has come down, and the file must follow.
+    VersionLowered,
 }
 
 /// The replicated state of a member, and what apply needs to know of the member itself.
@@ -177,7 +179,7 @@ impl State {
         effect: &mut Effect,
     ) -> Result<Result<Response, ApplyError>, FatalError> {
         if let Some(r) = r.cluster_version_set {
-            return self.cluster_version_set(batch, index, &r);
+            return self.cluster_version_set(batch, index, &r, effect);
         }
         if let Some(r) = r.cluster_member_attr_set {
             return self.member_attr_set(batch, index, r).map(Ok);

@@ -307,6 +307,11 @@ impl Core {
         self.raw.mut_store().compact(index.saturating_sub(keep));
     }
 
+    /// What is in the log after `index`.
+    pub fn entries_after(&self, index: u64) -> impl Iterator<Item = raftpb::Entry> + '_ {
+        self.raw.store().entries_after(index).map(convert::entry_from_core)
+    }
+
     pub fn log_len(&self) -> usize {
         self.raw.store().len()
     }

@@ -17,7 +17,7 @@ use bytes::Bytes;
 use lease::Lessor;
 use membership::Cluster;
 use parking_lot::{Mutex, RwLock};
-use proto::{raftpb, walpb};
+use proto::{Version, raftpb, walpb};
 use tokio::sync::oneshot;
 
 use crate::{
@@ -91,6 +91,12 @@ pub(crate) enum Input {
     Snapshot {
         record: walpb::Snapshot,
     },
+    /// As [`Input::Snapshot`], and what is before it is forgotten in memory too.
+    CutLog {
+        record: walpb::Snapshot,
+        version: Version,
+        done: Sender<Option<u64>>,
+    },
     /// Writes down the commit index and ends the thread.
     Stop,
 }
@@ -124,6 +130,8 @@ pub(crate) struct RaftLoop<L: Log> {
     /// Of the newest snapshot record in the log that this run has written.
     snapshot_index: u64,
     versions_ahead: VersionsAhead,
+    /// Entries up to here must not be sent any more.
+    cut_to: u64,
     /// When this member learnt that it is removed.
     removed: Option<Instant>,
     now: Instant,
@@ -148,6 +156,7 @@ impl<L: Log> RaftLoop<L> {
             snapshots_in_flight: 0,
             snapshot_index: 0,
             versions_ahead: VersionsAhead::default(),
+            cut_to: 0,
             removed: None,
             now,
             next_tick: now,
@@ -280,6 +289,9 @@ impl<L: Log> RaftLoop<L> {
             }
             Input::Removed => self.removed = self.removed.or(Some(self.now)),
             Input::Snapshot { record } => return self.snapshot(&record),
+            Input::CutLog { record, version, done } => {
+                let _ = done.send(self.cut_log(&record, version)?);
+            }
             Input::Propose { .. }
             | Input::ProposeConfChange { .. }
             | Input::ProposeAsLeader { .. }

@@ -1,7 +1,8 @@
 //! The core's work, carried out in the order that `core` gives: hand on, send, write, sync, answer.
 
 use failpoint::failpoint;
-use proto::{raftpb, walpb};
+use membership::{NotYet, Reason, may_log};
+use proto::{Version, raftpb, walpb};
 
 use super::{COMPACT_SLACK_MAX, RaftLoop, SNAPSHOTS_IN_FLIGHT_MAX};
 use crate::{apply_loop::ToApply, core::Work, error::FatalError, world::Log};
@@ -135,6 +136,18 @@ impl<L: Log> RaftLoop<L> {
         self.parts.log.release_to(record.index()).map_err(FatalError::Log)
     }
 
+    /// For members of an older version nothing newer may be left in the log. Returns the last entry that is.
+    pub fn cut_log(&mut self, record: &walpb::Snapshot, version: Version) -> Result<Option<u64>, FatalError> {
+        self.snapshot(record)?;
+        self.cut_to = self.cut_to.max(record.index());
+        self.compact();
+        let is_newer = |entry: &raftpb::Entry| {
+            matches!(may_log(entry, Some(version)), Err(NotYet { reason: Reason::Newer { .. }, .. }))
+        };
+        let behind = self.parts.core.entries_after(record.index());
+        Ok(behind.filter(is_newer).map(|entry| entry.index()).last())
+    }
+
     pub(super) fn publish_status(&mut self) {
         let status = self.parts.core.status();
         let lost = self.parts.shared.status().is_leader && !status.is_leader;
@@ -149,6 +162,11 @@ impl<L: Log> RaftLoop<L> {
         // A member that receives a database needs the entries after it.
         if self.snapshots_in_flight > 0 {
             return;
+        }
+        if self.cut_to > 0 {
+            self.parts.core.handle_applied(self.cut_to);
+            self.parts.core.compact(self.cut_to, 0);
+            self.cut_to = 0;
         }
         let keep = if self.parts.core.has_other_members() { self.parts.catch_up_entries } else { 0 };
         let applied = self.parts.shared.applied.index();

@@ -4,8 +4,12 @@
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use membership::{Answers, Member, MemberVersions, VersionDecision, decide_cluster_version};
-use proto::{Version, etcdserverpb::InternalRaftRequest, membershippb::ClusterVersionSetRequest};
+use membership::{Answers, Member, MemberVersions, VersionDecision, decide_cluster_version, is_downgrade_done};
+use proto::{
+    Version,
+    etcdserverpb::InternalRaftRequest,
+    membershippb::{ClusterVersionSetRequest, DowngradeInfoSetRequest},
+};
 
 use super::Part;
 use crate::{BINARY_VERSION, VERSION};
@@ -36,6 +40,29 @@ impl Part {
             term = at.term;
             next = tokio::time::Instant::now() + INTERVAL;
             raise = self.look(raise).await;
+        }
+    }
+
+    /// Ends the downgrade job when every member runs its target. Runs as long as the member does; acts while it leads.
+    pub async fn watch_downgrade(self, interval: Duration) {
+        loop {
+            tokio::time::sleep(interval).await;
+            let cluster = self.node.cluster();
+            if !self.node.status().is_leader || !cluster.downgrade().enabled {
+                continue;
+            }
+            let answers = self.ask_versions(&cluster.members().cloned().collect::<Vec<_>>()).await;
+            if is_downgrade_done(cluster.downgrade(), &answers) {
+                self.end_downgrade().await;
+            }
+        }
+    }
+
+    async fn end_downgrade(&self) {
+        let downgrade_info_set = Some(DowngradeInfoSetRequest::default());
+        match self.node.propose(InternalRaftRequest { downgrade_info_set, ..Default::default() }).await {
+            Ok(_) => tracing::info!("the cluster has been downgraded"),
+            Err(error) => tracing::warn!(%error, "failed to end the downgrade"),
         }
     }
 

@@ -131,7 +131,10 @@ impl peer::Member for Local {
         async move {
             let read = self.part.node.read_index().await;
             read.map_err(|e| ControlError::Other(format!("failed linearized read: {e}")))?;
-            Ok(self.part.node.cluster().downgrade().enabled)
+            // A joiner of etcd's only uses it to widen the range of versions it takes. Once the version has come down it must
+            // not: then it would take no cluster at all.
+            let cluster = self.part.node.cluster();
+            Ok(cluster.downgrade().enabled && !cluster.is_at_downgrade_target())
         }
         .boxed()
     }

@@ -1,6 +1,6 @@
 //! Maintenance: status, alarms, defragmentation, hashes, snapshots, downgrade.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use membership::MemberId;
 use node::Response as Applied;
@@ -20,6 +20,9 @@ use tonic::{Request, Response, Status};
 
 use super::{Context, feature_gate::GateHistory, mismatch};
 use crate::{VERSION, snapshot::Pieces, status};
+
+/// How often it is looked whether the file has come down.
+const SETTLE_LOOK: Duration = Duration::from_millis(50);
 
 pub struct MaintenanceService(pub Context);
 
@@ -125,6 +128,7 @@ impl Maintenance for MaintenanceService {
     }
 
     async fn snapshot(&self, _: Request<SnapshotRequest>) -> Result<Response<Self::SnapshotStream>, Status> {
+        self.0.wait_until_storage_is_settled().await?;
         let backend = self.0.node.backend().clone();
         let pieces = tokio::task::spawn_blocking(move || Pieces::open(&backend)).await;
         Ok(Response::new(pieces.map_err(|e| status::unknown(e.to_string()))??))
@@ -147,7 +151,7 @@ impl Maintenance for MaintenanceService {
         let request = request.into_inner();
         match DowngradeAction::try_from(request.action) {
             Ok(DowngradeAction::Validate) => self.downgrade_validate(&request.version).await,
-            Ok(DowngradeAction::Enable) => Err(status::unsupported("enabling a downgrade")),
+            Ok(DowngradeAction::Enable) => self.downgrade_enable(&request.version).await,
             Ok(DowngradeAction::Cancel) => self.downgrade_cancel().await,
             Err(_) => Err(status::unknown("etcdserver: unknown method")),
         }
@@ -168,6 +172,15 @@ impl MaintenanceService {
         Ok(Response::new(DowngradeResponse { header: Some(self.0.header()), version }))
     }
 
+    async fn downgrade_enable(&self, target: &str) -> Result<Response<DowngradeResponse>, Status> {
+        let validated = self.downgrade_validate(target).await?;
+        let target: Version = target.parse().map_err(|_| status::wrong_downgrade_version_format())?;
+        let downgrade_info_set = Some(DowngradeInfoSetRequest { enabled: true, ver: target.stored() });
+        self.0.propose(InternalRaftRequest { downgrade_info_set, ..Default::default() }).await?;
+        tracing::info!(target_version = %target, "downgrade is enabled");
+        Ok(validated)
+    }
+
     async fn downgrade_validate(&self, target: &str) -> Result<Response<DowngradeResponse>, Status> {
         self.0.linearize().await?;
         let target: Version = target.parse().map_err(|_| status::wrong_downgrade_version_format())?;
@@ -182,6 +195,24 @@ impl MaintenanceService {
             return Err(status::downgrade_in_process());
         }
         Ok(Response::new(DowngradeResponse { header: Some(self.0.header()), version: current.to_string() }))
+    }
+}
+
+impl Context {
+    /// While the file is on its way down from one version to another, a copy of it would fit neither.
+    async fn wait_until_storage_is_settled(&self) -> Result<(), Status> {
+        let deadline = Instant::now() + self.node.request_timeout();
+        loop {
+            let storage = schema::meta::storage_version(&self.node.backend().view()).ok().flatten();
+            match (storage, self.node.cluster_version()) {
+                (Some(storage), Some(cluster)) if storage > cluster && Instant::now() < deadline => {}
+                (Some(storage), Some(cluster)) if storage > cluster => {
+                    return Err(status::storage_on_its_way(storage, cluster));
+                }
+                _ => return Ok(()),
+            }
+            tokio::time::sleep(SETTLE_LOOK).await;
+        }
     }
 }
 

@@ -47,8 +47,7 @@ pub(super) const FEATURES: &[Flag] = &[
     flag("bootstrap-defrag-threshold-megabytes", Uint, "0",
         "Defragment at start if that frees at least as many megabytes; 0 is never."),
     flag("max-learners", Int, "1", "Learners allowed at one time."),
-    flag("downgrade-check-time", Duration, "5s", "Interval of looking whether a downgrade has finished.")
-        .ignored("downgrades are not supported by this version"),
+    flag("downgrade-check-time", Duration, "5s", "Interval of looking whether a downgrade has finished."),
     flag("snapshot-catchup-entries", Uint, "5000", "Entries kept in the log after a snapshot, for slow members."),
 ];
 
