@@ -80,7 +80,7 @@ fn by_snapshot(group: &mut Group, leader: usize, away_one: usize) -> Result<()> 
     Ok(())
 }
 
-fn stays(group: &Group, version: &str) -> Result<()> {
+pub fn stays(group: &Group, version: &str) -> Result<()> {
     for n in 0..group.members.len() {
         let found = group.cluster_version(n)?;
         ensure!(found == version, "{} says cluster version {found}, not {version}", group.members[n].name);
@@ -161,7 +161,7 @@ fn faults(world: &World, base: &Path) -> Result<Ending> {
     Ok(verdict::finish(traffic, &mut group)?.into())
 }
 
-fn wait_until(limit: Duration, check: impl Fn() -> Result<()>) -> Result<()> {
+pub fn wait_until(limit: Duration, check: impl Fn() -> Result<()>) -> Result<()> {
     let start = Instant::now();
     loop {
         match check() {

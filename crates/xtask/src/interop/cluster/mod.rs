@@ -16,6 +16,7 @@ mod storage_faults;
 mod table;
 mod traffic;
 mod verdict;
+mod versions;
 
 use std::{
     env,
@@ -88,6 +89,7 @@ fn scenarios() -> Vec<Scenario> {
         refuse::SCENARIOS,
         garbage::SCENARIOS,
         recovery::SCENARIOS,
+        versions::SCENARIOS,
     ];
     lists.into_iter().flatten().map(Scenario::copy).collect()
 }
