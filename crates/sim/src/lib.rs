@@ -16,6 +16,8 @@ mod event;
 mod fault;
 mod finish;
 mod gate;
+#[cfg(test)]
+mod lower;
 mod machine;
 mod network;
 mod operation;

@@ -56,6 +56,8 @@ pub struct Machine {
     pub retired: bool,
     /// What its operator wants of the cluster's features.
     pub flags: Flags,
+    /// Whether the operator changes his mind from start to start.
+    pub flags_flip: bool,
     /// Until the member has caught up and may propose.
     pub begin: Option<Begin>,
     dir: DataDir,
@@ -79,6 +81,7 @@ impl Machine {
             apply_us_max: 2_000,
             retired: false,
             flags: Flags::new(),
+            flags_flip: true,
             begin: None,
             dir: DataDir::new(root.join(format!("{id}")), None),
             log_disk: LogDisk::new(power.clone()),
@@ -96,7 +99,7 @@ impl Machine {
         self.incarnation += 1;
         (self.busy_until, self.paused_until, self.pass_at, self.applying) = (0, 0, None, false);
         self.outbox = Arc::new(Outbox::new(self.power.clone()));
-        if self.flags.is_empty() || random.percent(40) {
+        if self.flags_flip && (self.flags.is_empty() || random.percent(40)) {
             self.flags = draw_flags(random);
         }
         // The wall clock of a machine may be off; request ids begin with it.
