@@ -41,7 +41,7 @@ impl Core {
         }
         if core.get_msg_type() == MessageType::MsgReadIndex {
             self.make_unique(&mut core);
-            self.read_index(core);
+            self.handle_asked(core);
             return Ok(());
         }
         // Refusals of the core (no leader, a transfer under way) are answered by the sender's own time-out.

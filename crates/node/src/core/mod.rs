@@ -9,6 +9,7 @@
 //!
 //! A received database is taken over by whoever applies, after step 3 and before the entries that follow it.
 
+mod confirm;
 mod inbound;
 #[cfg(test)]
 mod scenarios;
@@ -27,8 +28,6 @@ use crate::{convert, log_store::LogStore, random::Random};
 /// As etcd's: bytes of entries in one message, and messages on their way to one member.
 const MESSAGE_BYTES_MAX: u64 = 1024 * 1024;
 const INFLIGHT_MESSAGES_MAX: usize = 512;
-/// Reads that wait at a leader; more are dropped, and asked again.
-const READS_MAX: usize = 4096;
 
 #[derive(Debug, Clone)]
 pub(crate) struct CoreOptions {
@@ -156,42 +155,6 @@ impl Core {
         message.from = self.raw.raft.id;
         message.set_entries(entries.into());
         self.raw.raft.step(message)
-    }
-
-    /// Asks for an index at which a read is linearizable. `context` must never be used twice, by no member: the core
-    /// would take a late confirmation of the first for one of the second.
-    pub fn handle_read_index(&mut self, context: u64) {
-        let mut message = Message::default();
-        message.set_msg_type(MessageType::MsgReadIndex);
-        let entry = raft::eraftpb::Entry { data: context.to_be_bytes().to_vec().into(), ..Default::default() };
-        message.set_entries(vec![entry].into());
-        self.read_index(message);
-    }
-
-    /// A leader gathers the reads of all members: one round of heartbeats confirms them all.
-    fn read_index(&mut self, message: Message) {
-        if self.raw.raft.state != StateRole::Leader {
-            // Refused only where it is of no use: there is no leader, or the read is asked again.
-            let _ = self.raw.raft.step(message);
-        } else if self.waiting_reads.len() < READS_MAX {
-            self.waiting_reads.push(message);
-        }
-    }
-
-    /// Begins a round for the reads that wait, unless one is under way or this leader has not committed in its term,
-    /// before which it cannot tell. A confirmation of the last of them is one of all.
-    fn begin_reads(&mut self) {
-        let raft = &mut self.raw.raft;
-        if self.waiting_reads.is_empty() {
-            return;
-        }
-        if raft.state != StateRole::Leader {
-            self.waiting_reads.clear();
-        } else if raft.commit_to_current_term() && raft.pending_read_count() == 0 {
-            for message in std::mem::take(&mut self.waiting_reads) {
-                let _ = raft.step(message);
-            }
-        }
     }
 
     pub fn handle_applied(&mut self, index: u64) {

@@ -142,6 +142,101 @@ fn a_repeated_read_context_confirms_no_stale_read() {
     assert!(c.take(MessageType::MsgReadIndexResp, asker).is_empty(), "a stale read was confirmed");
 }
 
+/// The question of this member, as it is on its way.
+fn ask(c: &mut Cluster, asker: u64, context: u64) -> raftpb::Message {
+    let leader = c.cores[&asker].status().leader;
+    c.core(asker).handle_read_index(context);
+    c.work(asker);
+    c.take(MessageType::MsgReadIndex, leader).remove(0)
+}
+
+/// Gives whether the leader answers without asking others.
+fn is_answered_at_once(ids: &[u64]) -> bool {
+    let mut c = Cluster::new(ids);
+    let leader = c.elect(ids);
+    c.propose(leader, b"a", ids);
+    let asker = ids.iter().copied().find(|id| *id != leader).unwrap();
+    let question = ask(&mut c, asker, 7);
+    c.give(&question);
+    let answers = c.take(MessageType::MsgReadIndexResp, asker);
+    assert_ne!(answers.is_empty(), c.take(MessageType::MsgHeartbeat, asker).is_empty());
+    for answer in &answers {
+        assert_eq!(answer.index(), c.cores[&leader].status().commit);
+        c.core(asker).handle_message(answer).unwrap();
+        assert_eq!(c.core(asker).take_work().unwrap().reads, [(7, answer.index())]);
+    }
+    !answers.is_empty()
+}
+
+#[test]
+fn a_question_of_a_voter_confirms_itself_if_it_and_the_leader_are_a_quorum() {
+    assert!(is_answered_at_once(&[1, 2]));
+    assert!(is_answered_at_once(&[1, 2, 3]));
+    assert!(!is_answered_at_once(&[1, 2, 3, 4]));
+    assert!(!is_answered_at_once(&[1, 2, 3, 4, 5]));
+}
+
+/// Until then it cannot know what its predecessors have committed.
+#[test]
+fn a_leader_without_a_commit_of_its_own_answers_no_question() {
+    let mut c = Cluster::new(&[1, 2, 3]);
+    let old = c.elect(&[1, 2, 3]);
+    let [new, asker] = [1, 2, 3].into_iter().filter(|id| *id != old).collect::<Vec<_>>()[..] else { unreachable!() };
+    let term = Some(c.cores[&old].status().term);
+    let (kind, from, to) = (Some(MessageType::MsgTimeoutNow as i32), Some(old), Some(new));
+    c.give(&raftpb::Message { r#type: kind, from, to, term, ..Default::default() });
+    for (kind, to) in [(MessageType::MsgVote, asker), (MessageType::MsgVoteResp, new), (MessageType::MsgApp, asker)] {
+        c.take(kind, to).iter().for_each(|m| c.give(m));
+    }
+    assert!(c.cores[&new].status().is_leader);
+    let question = ask(&mut c, asker, 7);
+    c.give(&question);
+    assert!(c.take(MessageType::MsgReadIndexResp, asker).is_empty());
+    c.settle(&[new, asker]);
+    assert_eq!(c.cores[&asker].status().commit, c.cores[&new].status().commit);
+}
+
+/// It need not know of a later leader, so its question shows nothing.
+#[test]
+fn a_question_of_a_learner_does_not_confirm_itself() {
+    let mut c = Cluster::new(&[1, 2]);
+    let leader = c.elect(&[1, 2]);
+    let question = ask(&mut c, 3 - leader, 7);
+    let mut change = ConfChange::default();
+    change.set_change_type(ConfChangeType::AddLearnerNode);
+    change.node_id = 3;
+    c.core(leader).handle_conf_change(&change).unwrap();
+    c.give(&raftpb::Message { from: Some(3), ..question });
+    assert!(c.take(MessageType::MsgReadIndexResp, 3).is_empty());
+    assert_eq!(c.take(MessageType::MsgHeartbeat, 3).len(), 1);
+}
+
+/// A leader that was cut off knows nothing of its successor.
+#[test]
+fn a_question_from_a_later_term_is_not_confirmed_by_the_old_leader() {
+    let mut c = Cluster::new(&[1, 2, 3]);
+    let old = c.elect(&[1, 2, 3]);
+    let others: Vec<_> = [1, 2, 3].into_iter().filter(|id| *id != old).collect();
+    c.propose(old, b"a", &[1, 2, 3]);
+    let early = ask(&mut c, others[0], 7);
+    let new = c.elect(&others);
+    c.propose(new, b"b", &others);
+    assert!(c.cores[&old].status().is_leader);
+    let asker = others.into_iter().find(|id| *id != new).unwrap();
+
+    let late = raftpb::Message { to: Some(old), ..ask(&mut c, asker, 8) };
+    c.give(&late);
+    assert!(c.take(MessageType::MsgReadIndexResp, asker).is_empty(), "a stale read was confirmed");
+    c.messages.clear();
+
+    // What was asked before there was a successor may be answered; the asker, who knows of the successor, does not listen.
+    c.give(&early);
+    for answer in c.take(MessageType::MsgReadIndexResp, early.from()) {
+        c.core(early.from()).handle_message(&answer).unwrap();
+        assert!(c.core(early.from()).take_work().is_none_or(|work| work.reads.is_empty()));
+    }
+}
+
 /// The crate counts on a leader being among the members, and panics otherwise.
 #[test]
 fn a_leader_that_is_removed_leads_no_more() {
