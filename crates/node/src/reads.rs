@@ -3,13 +3,12 @@
 //! At most one question is under way. Reads that arrive meanwhile go with the next one. When the leader or the term
 //! changes before the answer, or none comes for a while, all are asked again under a context that was never used.
 //!
-//! A question costs messages between all members, however many reads it serves. So the next one waits for as many reads
-//! as the last one had, for a moment: clients that were just answered are about to ask again. A lone reader never waits.
+//! A question costs messages between members, however many reads it serves. So the next one waits for as many reads as the
+//! last one had, for a moment: clients that were just answered are about to ask again. A lone reader never waits.
+//!
+//! To wake the raft thread costs as much as a read. So a read wakes it only if it would not look by itself in time.
 
-use std::{
-    sync::atomic::{AtomicUsize, Ordering},
-    time::{Duration, Instant},
-};
+use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
@@ -22,25 +21,29 @@ const GATHER: Duration = Duration::from_millis(1);
 /// Reads that no question has been asked for yet. Callers put them in, the raft thread takes them out.
 pub(crate) struct ReadQueue {
     /// `None` once the node has stopped.
-    waiting: Mutex<Option<Vec<oneshot::Sender<()>>>>,
-    /// So many make a question worth its messages.
-    wanted: AtomicUsize,
+    waiting: Mutex<Option<Waiting>>,
+}
+
+struct Waiting {
+    reads: Vec<oneshot::Sender<()>>,
+    /// The raft thread is to be woken when there are so many; `None`: it looks by itself.
+    wake_at: Option<usize>,
 }
 
 impl Default for ReadQueue {
     fn default() -> Self {
-        ReadQueue { waiting: Mutex::new(Some(Vec::new())), wanted: AtomicUsize::new(1) }
+        ReadQueue { waiting: Mutex::new(Some(Waiting { reads: Vec::new(), wake_at: Some(1) })) }
     }
 }
 
 impl ReadQueue {
-    /// True if the raft thread should look: for the first one, and when there are enough.
+    /// True if the raft thread should look.
     pub fn push(&self, done: oneshot::Sender<()>) -> bool {
         let mut waiting = self.waiting.lock();
         // After the end the sender is dropped here, so that nobody waits for an answer that cannot come.
         let Some(waiting) = &mut *waiting else { return false };
-        waiting.push(done);
-        waiting.len() == 1 || waiting.len() == self.wanted.load(Ordering::Relaxed)
+        waiting.reads.push(done);
+        waiting.wake_at == Some(waiting.reads.len())
     }
 
     /// Drops all, so that those who wait learn that the node has stopped.
@@ -50,35 +53,43 @@ impl ReadQueue {
 
     fn put_back(&self, reads: Vec<oneshot::Sender<()>>) {
         if let Some(waiting) = &mut *self.waiting.lock() {
-            waiting.extend(reads);
+            waiting.reads.extend(reads);
         }
     }
 
-    /// How many wait and have not given up.
-    fn count(&self) -> usize {
+    /// The raft thread looks by itself, however many come.
+    fn let_wait(&self) {
+        if let Some(waiting) = &mut *self.waiting.lock() {
+            waiting.wake_at = None;
+        }
+    }
+
+    /// Takes all, if at least so many wait that have not given up; else they wake the raft thread when so many do.
+    fn take(&self, wanted: usize) -> Option<Vec<oneshot::Sender<()>>> {
         let mut waiting = self.waiting.lock();
-        waiting.as_mut().map_or(0, |waiting| {
-            waiting.retain(|done| !done.is_closed());
-            waiting.len()
-        })
-    }
-
-    /// All that wait; as many are wanted for the next question.
-    fn take(&self) -> Vec<oneshot::Sender<()>> {
-        let reads = self.waiting.lock().as_mut().map(std::mem::take).unwrap_or_default();
-        self.wanted.store(reads.len().max(1), Ordering::Relaxed);
-        reads
+        let waiting = waiting.as_mut()?;
+        waiting.reads.retain(|done| !done.is_closed());
+        let enough = waiting.reads.len() >= wanted;
+        waiting.wake_at = (!enough).then_some(wanted);
+        enough.then(|| std::mem::take(&mut waiting.reads))
     }
 }
 
+/// How far the raft thread is with the reads.
 #[derive(Default)]
-pub(crate) struct Reads {
-    asked: Option<Asked>,
-    /// Until when the next question waits for more reads.
-    gathering: Option<Instant>,
+pub(crate) enum Reads {
+    /// None came lately.
+    #[default]
+    Idle,
+    /// The next question waits for so many reads, but not for longer.
+    Gathering {
+        wanted: usize,
+        until: Instant,
+    },
+    Asked(Asked),
 }
 
-struct Asked {
+pub(crate) struct Asked {
     context: u64,
     at: Instant,
     term: u64,
@@ -95,40 +106,58 @@ impl Reads {
         (term, leader): (u64, u64),
         context: impl FnOnce() -> u64,
     ) -> Option<u64> {
-        let stale = |a: &mut Asked| (a.term, a.leader) != (term, leader) || now.duration_since(a.at) >= RETRY;
-        if let Some(asked) = self.asked.take_if(stale) {
-            queue.put_back(asked.reads);
-            // They have waited long enough.
-            self.gathering = Some(now);
-        }
-        if leader == 0 || self.asked.is_some() {
-            // Nothing to look for until something else happens.
-            self.gathering = None;
+        self.give_up_stale(queue, now, (term, leader));
+        if leader == 0 || matches!(self, Reads::Asked(_)) {
+            queue.let_wait();
             return None;
         }
-        let count = queue.count();
-        if count == 0 {
-            self.gathering = None;
-            return None;
-        }
-        let until = *self.gathering.get_or_insert(now + GATHER);
-        if count < queue.wanted.load(Ordering::Relaxed) && now < until {
-            return None;
-        }
-        self.gathering = None;
+        let reads = self.gather(queue, now)?;
         let context = context();
-        self.asked = Some(Asked { context, at: now, term, leader, reads: queue.take() });
+        *self = Reads::Asked(Asked { context, at: now, term, leader, reads });
         Some(context)
+    }
+
+    /// Nobody will answer what was asked of another leader, or long ago.
+    fn give_up_stale(&mut self, queue: &ReadQueue, now: Instant, leader: (u64, u64)) {
+        let Reads::Asked(asked) = self else { return };
+        if (asked.term, asked.leader) != leader || now.duration_since(asked.at) >= RETRY {
+            queue.put_back(std::mem::take(&mut asked.reads));
+            // They have waited long enough.
+            *self = Reads::Idle;
+        }
+    }
+
+    /// The reads to ask for now.
+    fn gather(&mut self, queue: &ReadQueue, now: Instant) -> Option<Vec<oneshot::Sender<()>>> {
+        if let Reads::Gathering { wanted, until } = self
+            && now < *until
+        {
+            return queue.take(*wanted);
+        }
+        *self = Reads::Idle;
+        queue.take(1)
     }
 
     /// When to look again although nothing else happens.
     pub fn deadline(&self) -> Option<Instant> {
-        self.gathering.filter(|_| self.asked.is_none())
+        match self {
+            Reads::Gathering { until, .. } => Some(*until),
+            Reads::Idle | Reads::Asked(_) => None,
+        }
     }
 
     /// Who may read, once the confirmed index is applied. Nobody, for a question that was given up.
-    pub fn confirmed(&mut self, context: u64) -> Vec<oneshot::Sender<()>> {
-        self.asked.take_if(|asked| asked.context == context).map(|asked| asked.reads).unwrap_or_default()
+    pub fn confirmed(&mut self, context: u64, now: Instant) -> Vec<oneshot::Sender<()>> {
+        let Reads::Asked(asked) = self else { return Vec::new() };
+        if asked.context != context {
+            return Vec::new();
+        }
+        let reads = std::mem::take(&mut asked.reads);
+        *self = match reads.len() {
+            0 | 1 => Reads::Idle,
+            wanted => Reads::Gathering { wanted, until: now + GATHER },
+        };
+        reads
     }
 }
 
@@ -156,6 +185,10 @@ mod tests {
             self.queue.push(done)
         }
 
+        fn answer(&mut self, context: u64) -> usize {
+            self.reads.confirmed(context, self.now).len()
+        }
+
         fn ask(&mut self, term: u64, leader: u64) -> Option<u64> {
             let next = &mut self.next;
             self.reads.next(&self.queue, self.now, (term, leader), || {
@@ -168,14 +201,14 @@ mod tests {
     #[test]
     fn one_question_serves_all_that_wait() {
         let mut b = Bench::new();
-        b.read();
+        assert!(b.read(), "nobody looks");
         assert_eq!(b.ask(1, 9), Some(1));
-        b.read();
-        b.read();
+        assert!(!b.read(), "it looks when the answer comes");
+        assert!(!b.read());
         assert_eq!(b.ask(1, 9), None, "one is under way");
-        assert_eq!(b.reads.confirmed(1).len(), 1);
+        assert_eq!(b.answer(1), 1);
         assert_eq!(b.ask(1, 9), Some(2));
-        assert_eq!(b.reads.confirmed(2).len(), 2);
+        assert_eq!(b.answer(2), 2);
         assert_eq!(b.ask(1, 9), None);
     }
 
@@ -186,21 +219,38 @@ mod tests {
         assert!(!b.read());
         assert!(!b.read());
         assert_eq!(b.ask(1, 9), Some(1));
-        assert_eq!(b.reads.confirmed(1).len(), 3);
-        b.read();
+        assert_eq!(b.answer(1), 3);
+        assert_eq!(b.ask(1, 9), None);
+        assert_eq!(b.reads.deadline(), Some(b.now + GATHER));
+        assert!(!b.read());
         assert!(!b.read());
         assert_eq!(b.ask(1, 9), None, "two of three");
-        assert_eq!(b.reads.deadline(), Some(b.now + GATHER));
         assert!(b.read(), "now there are enough");
         assert_eq!(b.ask(1, 9), Some(2));
-        assert_eq!(b.reads.confirmed(2).len(), 3);
-        b.read();
+        assert_eq!(b.answer(2), 3);
         assert_eq!(b.ask(1, 9), None);
+        b.read();
         b.now += GATHER;
         assert_eq!(b.ask(1, 9), Some(3), "nobody else came");
-        assert_eq!(b.reads.confirmed(3).len(), 1);
-        b.read();
+        assert_eq!(b.answer(3), 1);
+        assert_eq!(b.ask(1, 9), None);
+        assert!(b.read());
         assert_eq!(b.ask(1, 9), Some(4), "a lone reader does not wait");
+    }
+
+    #[test]
+    fn who_comes_after_a_pause_does_not_wait() {
+        let mut b = Bench::new();
+        b.read();
+        b.read();
+        assert_eq!(b.ask(1, 9), Some(1));
+        assert_eq!(b.answer(1), 2);
+        assert_eq!(b.ask(1, 9), None);
+        b.now += GATHER;
+        assert_eq!(b.ask(1, 9), None);
+        assert_eq!(b.reads.deadline(), None);
+        assert!(b.read());
+        assert_eq!(b.ask(1, 9), Some(2));
     }
 
     #[test]
@@ -209,10 +259,11 @@ mod tests {
         b.read();
         assert_eq!(b.ask(1, 9), Some(1));
         assert_eq!(b.ask(2, 0), None, "nobody to ask");
+        assert!(!b.read(), "it looks when there is a leader");
         assert_eq!(b.reads.deadline(), None, "and nothing to look for");
         assert_eq!(b.ask(2, 8), Some(2));
-        assert!(b.reads.confirmed(1).is_empty(), "the old leader's word no longer counts");
-        assert_eq!(b.reads.confirmed(2).len(), 1);
+        assert_eq!(b.answer(1), 0, "the old leader's word no longer counts");
+        assert_eq!(b.answer(2), 2);
     }
 
     #[test]

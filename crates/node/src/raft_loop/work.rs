@@ -108,7 +108,7 @@ impl<L: Log> RaftLoop<L> {
 
     pub(super) fn answer_reads(&mut self, work: &Work) {
         for (context, index) in &work.reads {
-            for done in self.reads.confirmed(*context) {
+            for done in self.reads.confirmed(*context, self.now) {
                 self.parts.shared.applied.when(*index, done);
             }
         }
