@@ -22,6 +22,7 @@ mod server;
 mod services;
 mod snapshot;
 mod status;
+mod wakeups;
 mod workers;
 
 pub use server::{RunError, STOP_MAX, Server};

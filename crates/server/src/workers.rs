@@ -8,9 +8,15 @@ use std::{
     io,
     sync::atomic::{AtomicUsize, Ordering},
     thread,
+    time::Duration,
 };
 
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+
+use crate::wakeups;
+
+/// Sooner than any call times out; later than would be felt on an idle machine.
+const NEXT_TIMER: Duration = Duration::from_secs(1);
 
 type Job = Box<dyn FnOnce() + Send>;
 
@@ -43,7 +49,17 @@ impl Workers {
 }
 
 async fn work(mut jobs: UnboundedReceiver<Job>) {
+    tokio::spawn(wakeups::open_mailbox());
+    tokio::spawn(keep_timers_cheap());
     while let Some(job) = jobs.recv().await {
         job();
+    }
+}
+
+/// The runtime makes a system call for each new timer that would be the next one to fire. Every call has a timer, which is
+/// to fire seconds later; as long as there is an earlier one, theirs cost nothing.
+async fn keep_timers_cheap() {
+    loop {
+        tokio::time::sleep(NEXT_TIMER).await;
     }
 }

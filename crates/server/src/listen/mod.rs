@@ -8,7 +8,7 @@ use std::{io, net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
 
 use axum::Router;
 use hyper_util::{
-    rt::{TokioExecutor, TokioIo, TokioTimer},
+    rt::{TokioIo, TokioTimer},
     server::conn::auto,
     service::TowerToHyperService,
 };
@@ -20,6 +20,7 @@ use tokio::{
 use self::policed::Policed;
 use crate::{
     config::{Config, Scheme, Url},
+    wakeups::Executor,
     workers::Workers,
 };
 
@@ -124,8 +125,8 @@ pub struct Serving {
 }
 
 impl Serving {
-    fn builder(&self) -> auto::Builder<TokioExecutor> {
-        let mut builder = auto::Builder::new(TokioExecutor::new());
+    fn builder(&self) -> auto::Builder<Executor> {
+        let mut builder = auto::Builder::new(Executor);
         builder.http1().timer(TokioTimer::new()).header_read_timeout(Duration::from_secs(30));
         let mut http2 = builder.http2();
         http2
@@ -201,7 +202,7 @@ async fn accept(listener: &Listener) -> io::Result<Stream> {
 async fn connection(
     stream: Stream,
     ping_min_time: Duration,
-    builder: auto::Builder<TokioExecutor>,
+    builder: auto::Builder<Executor>,
     service: TowerToHyperService<Router>,
     stop: watch::Receiver<bool>,
 ) {
@@ -221,7 +222,7 @@ async fn connection(
 
 async fn drive<I>(
     io: I,
-    builder: auto::Builder<TokioExecutor>,
+    builder: auto::Builder<Executor>,
     service: TowerToHyperService<Router>,
     mut stop: watch::Receiver<bool>,
 ) where
