@@ -1,10 +1,11 @@
 //! Listening and serving: gRPC over HTTP/2 and HTTP/1.1 on one port.
 
+mod corked;
 mod frame;
 mod ping_policy;
 mod policed;
 
-use std::{io, net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
+use std::{future::poll_fn, io, net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
 
 use axum::Router;
 use hyper_util::{
@@ -13,11 +14,12 @@ use hyper_util::{
     service::TowerToHyperService,
 };
 use tokio::{
+    io::{AsyncRead, AsyncWrite},
     net::{TcpListener, TcpSocket, UnixListener},
     sync::{mpsc, watch},
 };
 
-use self::policed::Policed;
+use self::{corked::Corked, policed::Policed};
 use crate::{
     config::{Config, Scheme, Url},
     wakeups::Executor,
@@ -209,33 +211,36 @@ async fn connection(
     match stream {
         Stream::Tcp(stream) => {
             if let Ok(stream) = tokio::net::TcpStream::from_std(stream) {
-                drive(TokioIo::new(Policed::new(stream, ping_min_time)), builder, service, stop).await;
+                drive(stream, ping_min_time, builder, service, stop).await;
             }
         }
         Stream::Unix(stream) => {
             if let Ok(stream) = tokio::net::UnixStream::from_std(stream) {
-                drive(TokioIo::new(Policed::new(stream, ping_min_time)), builder, service, stop).await;
+                drive(stream, ping_min_time, builder, service, stop).await;
             }
         }
     }
 }
 
-async fn drive<I>(
-    io: I,
+async fn drive<S>(
+    stream: S,
+    ping_min_time: Duration,
     builder: auto::Builder<Executor>,
     service: TowerToHyperService<Router>,
     mut stop: watch::Receiver<bool>,
 ) where
-    I: hyper::rt::Read + hyper::rt::Write + Unpin + Send + 'static,
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
+    let corked = Corked::new(stream);
+    let io = TokioIo::new(Policed::new(corked.clone(), ping_min_time));
     let connection = builder.serve_connection_with_upgrades(io, service);
     tokio::pin!(connection);
     tokio::select! {
         // Clients that break off or speak nonsense are their own business.
-        _ = connection.as_mut() => {}
+        () = poll_fn(|cx| corked.poll_task(connection.as_mut(), cx)) => {}
         _ = stop.changed() => {
             connection.as_mut().graceful_shutdown();
-            let _ = connection.await;
+            poll_fn(|cx| corked.poll_task(connection.as_mut(), cx)).await;
         }
     }
 }
