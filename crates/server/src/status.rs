@@ -192,6 +192,7 @@ pub fn from_leader(error: &LeaderError) -> Status {
             ControlError::MemberNotFound => member_not_found(),
             ControlError::NotLearner => member_not_learner(),
             ControlError::LearnerNotReady => learner_not_ready(),
+            ControlError::LearnerFeatures(text) => Status::new(Code::FailedPrecondition, text),
             other => unknown(other.to_string()),
         },
     }
