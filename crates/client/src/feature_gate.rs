@@ -7,7 +7,7 @@ use proto::etcdserverpb::{
     FeatureGateHistoryRequest, FeatureGateHistoryResponse, FeatureGateStatusRequest, FeatureGateStatusResponse,
     IncrementRequest, IncrementResponse, kv_client::KvClient, maintenance_client::MaintenanceClient,
 };
-use tonic::Streaming;
+use tonic::{Code, Streaming};
 
 use crate::{Client, Error, Result, call::rpc};
 
@@ -36,6 +36,13 @@ impl Client {
     /// Adds to the number in a key. Needs the cluster feature AtomicIncrement.
     pub async fn increment(&self, increment: Increment) -> Result<IncrementResponse> {
         rpc!(self.caller, Once, KvClient::increment, increment.request)
+    }
+}
+
+impl Error {
+    /// True if the server does not know the call, as any etcd the ones here.
+    pub fn is_unimplemented(&self) -> bool {
+        matches!(self, Error::Etcd { code: Code::Unimplemented, .. })
     }
 }
 
