@@ -104,7 +104,11 @@ async fn status(context: &Context, cluster: bool, args: &FeatureGateArgs) -> Res
 }
 
 async fn ask(client: &Client, name: Option<&String>, serializable: bool) -> Result<FeatureGateStatusResponse, Failure> {
-    match client.feature_gate_status(name, serializable).await {
+    let answer = match serializable {
+        true => client.feature_gate_status_serializable(name).await,
+        false => client.feature_gate_status(name).await,
+    };
+    match answer {
         Ok(response) => Ok(response),
         Err(error) => Err(explain(client, error, "cluster features").await),
     }
@@ -148,13 +152,13 @@ enum ReadError {
 /// Reads one stream to its end. With a style every answer is shown at once, else all are kept.
 async fn read(client: &Client, shown: &mut GateChanges, style: Option<Style>) -> Result<(), ReadError> {
     let mut stream = client.feature_gate_history(shown.from, style.is_some()).await.map_err(ReadError::Call)?;
-    while let Some(response) = stream.next().await.map_err(ReadError::Call)? {
-        shown.from = response.changes.last().map_or(shown.from, |change| change.index + 1);
-        learn_names(client, shown, &response.changes).await;
-        shown.responses.push(response);
+    while let Some(changes) = stream.next().await.map_err(ReadError::Call)? {
+        shown.from = changes.last().map_or(shown.from, |change| change.index + 1);
+        learn_names(client, shown, &changes).await;
+        shown.changes.extend(changes);
         if let Some(style) = style {
             show(style, shown).map_err(ReadError::Print)?;
-            shown.responses.clear();
+            shown.changes.clear();
         }
     }
     Ok(())
@@ -162,7 +166,7 @@ async fn read(client: &Client, shown: &mut GateChanges, style: Option<Style>) ->
 
 /// JSON is a line for each change, so none for none.
 fn show(style: Style, shown: &GateChanges) -> Result<(), Failure> {
-    if style.format == Format::Json && shown.is_empty() { Ok(()) } else { style.show(shown) }
+    if style.format == Format::Json && shown.changes.is_empty() { Ok(()) } else { style.show(shown) }
 }
 
 /// Members that have left have no name any more; their ids are shown.

@@ -8,12 +8,12 @@ use client::{
     pb::FeatureGateHistoryResponse,
 };
 
-use super::{Object, Out, Show, Style, fields, writeln};
+use super::{Object, Out, Show, Style, encode, fields, writeln};
 use crate::text;
 
 #[derive(Default)]
 pub struct GateChanges {
-    pub responses: Vec<FeatureGateHistoryResponse>,
+    pub changes: Vec<FeatureGateChange>,
     /// Of the members that are there now.
     pub names: BTreeMap<u64, String>,
     /// Where to go on if the stream breaks off.
@@ -21,14 +21,6 @@ pub struct GateChanges {
 }
 
 impl GateChanges {
-    fn changes(&self) -> impl Iterator<Item = &FeatureGateChange> {
-        self.responses.iter().flat_map(|response| &response.changes)
-    }
-
-    pub fn is_empty(&self) -> bool {
-        self.changes().next().is_none()
-    }
-
     fn member(&self, id: u64) -> String {
         self.names.get(&id).cloned().unwrap_or_else(|| format!("{id:x}"))
     }
@@ -73,13 +65,13 @@ fn cause_name(change: &FeatureGateChange) -> String {
 
 impl Show for GateChanges {
     fn simple(&self, _: Style, out: &mut Out) {
-        for change in self.changes() {
+        for change in &self.changes {
             writeln(out, &format!("{}: {}: {}", change.index, switched(change), self.cause(change)));
         }
     }
 
     fn fields(&self, style: Style, out: &mut Out) -> Option<()> {
-        for change in self.changes() {
+        for change in &self.changes {
             fields::line(out, "Index", change.index);
             fields::quoted(out, "Cause", cause_name(change).as_bytes());
             fields::id(out, style, "MemberID", change.member_id);
@@ -105,12 +97,12 @@ impl Show for GateChanges {
                 .strings("after", &change.after)
                 .end()
         };
-        self.changes().map(line).collect::<Vec<_>>().join("\n")
+        self.changes.iter().map(line).collect::<Vec<_>>().join("\n")
     }
 
-    /// The answers one after the other, as messages merge.
+    /// As one answer. Those of a stream that is followed can be joined: that is how messages merge.
     fn protobuf(&self) -> Option<Vec<u8>> {
-        Some(self.responses.iter().flat_map(|response| super::encode(response).unwrap_or_default()).collect())
+        encode(&FeatureGateHistoryResponse { header: None, changes: self.changes.clone() })
     }
 
     fn table(&self) -> Option<Table> {
@@ -118,7 +110,7 @@ impl Show for GateChanges {
             let (on, off) = (came_on(change).join(", "), went_off(change).join(", "));
             vec![change.index.to_string(), on, off, self.cause(change)]
         };
-        Some(Table { header: vec!["index", "on", "off", "cause"], rows: self.changes().map(row).collect() })
+        Some(Table { header: vec!["index", "on", "off", "cause"], rows: self.changes.iter().map(row).collect() })
     }
 }
 
@@ -141,8 +133,7 @@ mod tests {
     #[test_case(&change(FeatureGateCause::Version, 0, &["A"], &[]) => "7: A off: the cluster version became 3.8\n")]
     fn lines(change: &FeatureGateChange) -> String {
         let changes = vec![change.clone()];
-        let responses = vec![FeatureGateHistoryResponse { header: None, changes }];
-        let shown = GateChanges { responses, names: [(1, "a".to_owned())].into(), from: 0 };
+        let shown = GateChanges { changes, names: [(1, "a".to_owned())].into(), from: 0 };
         let mut out = Vec::new();
         shown.simple(Style { format: super::super::Format::Simple, hex: false, value_only: false }, &mut out);
         String::from_utf8(out).unwrap()

@@ -26,8 +26,8 @@ async fn switched_off(client: &Client, id: u64) -> Option<Vec<String>> {
     for endpoint in client.endpoints() {
         let one = client.only(&endpoint).ok()?.with_timeout(PATIENCE);
         let Ok(mut history) = one.feature_gate_history(0, false).await else { continue };
-        while let Ok(Some(answer)) = history.next().await {
-            if let Some(change) = answer.changes.iter().find(|change| is_addition(change, id)) {
+        while let Ok(Some(changes)) = history.next().await {
+            if let Some(change) = changes.iter().find(|change| is_addition(change, id)) {
                 return Some(change.before.iter().filter(|name| !change.after.contains(name)).cloned().collect());
             }
         }
