@@ -1,13 +1,13 @@
 //! Keys: get, put, delete, transactions, compaction.
 
 use proto::etcdserverpb::{
-    CompactionRequest, CompactionResponse, DeleteRangeResponse, PutResponse, RangeResponse, RangeStreamResponse,
-    TxnResponse, kv_client::KvClient,
+    CompactionRequest, CompactionResponse, DeleteRangeResponse, IncrementResponse, PutResponse, RangeResponse,
+    RangeStreamResponse, TxnResponse, kv_client::KvClient,
 };
 use tonic::Streaming;
 
 use crate::{
-    Client, Delete, Error, Get, Pages, Put, Result, Txn,
+    Client, Delete, Error, Get, Increment, Pages, Put, Result, Txn,
     call::{Policy, rpc},
 };
 
@@ -33,6 +33,14 @@ impl Client {
             client.txn(request).await
         };
         self.caller.call(policy, txn.request, send).await
+    }
+
+    /// Adds to the number in a key and returns the sum. Needs the cluster feature AtomicIncrement.
+    ///
+    /// A transaction cannot hold it: it would be a new field of an old request, which an older server would ignore, and
+    /// then do the rest.
+    pub async fn increment(&self, increment: Increment) -> Result<IncrementResponse> {
+        rpc!(self.caller, Once, KvClient::increment, increment.request)
     }
 
     /// Forgets everything that was overwritten or deleted at or before `revision`. With `physical` the answer

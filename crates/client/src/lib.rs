@@ -36,6 +36,7 @@ mod client;
 mod cluster;
 mod endpoint;
 mod error;
+mod feature_gate;
 mod health;
 mod keepalive;
 mod kv;
@@ -53,12 +54,13 @@ pub use self::{
     call::API_VERSION,
     client::Client,
     error::{Error, Kind, Result},
+    feature_gate::GateHistory,
     keepalive::KeepAlive,
-    op::{Delete, Get, Op, Put, prefix_end},
+    op::{Delete, Get, Increment, Op, Put, prefix_end},
     options::ConnectOptions,
     page::Pages,
     snapshot::Snapshot,
     txn::{Compare, Target, Txn},
     watch::{Canceled, Watch, WatchStream, Watcher},
 };
-pub use proto::{etcdserverpb as pb, mvccpb};
+pub use proto::{etcdserverpb as pb, membershippb, mvccpb};

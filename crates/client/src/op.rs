@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use proto::etcdserverpb::{
-    DeleteRangeRequest, PutRequest, RangeRequest, RequestOp, TxnRequest,
+    DeleteRangeRequest, IncrementRequest, PutRequest, RangeRequest, RequestOp, TxnRequest,
     range_request::{SortOrder, SortTarget},
     request_op::Request,
 };
@@ -252,6 +252,40 @@ impl From<Op> for RequestOp {
             Op::Txn(request) => Request::RequestTxn(request),
         };
         RequestOp { request: Some(request) }
+    }
+}
+
+/// Adds to the number in a key, which is written as decimal text.
+///
+/// ```
+/// let ticket = client::Increment::new("/tickets/last", 1).initial(1000).max(1999);
+/// ```
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Increment {
+    pub(crate) request: IncrementRequest,
+}
+
+impl Increment {
+    pub fn new(key: impl Into<Bytes>, delta: i64) -> Self {
+        Increment { request: IncrementRequest { key: key.into(), delta, ..Default::default() } }
+    }
+
+    /// What is added to if the key is not there; 0 unless said.
+    pub fn initial(mut self, initial: i64) -> Self {
+        self.request.initial = initial;
+        self
+    }
+
+    /// Fails, and changes nothing, if the sum would be less.
+    pub fn min(mut self, min: i64) -> Self {
+        self.request.min = Some(min);
+        self
+    }
+
+    /// Fails, and changes nothing, if the sum would be more.
+    pub fn max(mut self, max: i64) -> Self {
+        self.request.max = Some(max);
+        self
     }
 }
 

@@ -31,6 +31,7 @@ enum Commands {
     Get(command::get::GetArgs),
     Put(command::put::PutArgs),
     Del(command::del::DelArgs),
+    Increment(command::increment::IncrementArgs),
     Txn(command::txn::TxnArgs),
     Watch(command::watch::WatchArgs),
     Lease(command::lease::LeaseArgs),
@@ -49,7 +50,7 @@ enum Commands {
 }
 
 const GROUPS: [(&str, &[&str]); 3] = [
-    ("Keys", &["get", "put", "del", "txn", "watch", "lease", "compaction"]),
+    ("Keys", &["get", "put", "del", "increment", "txn", "watch", "lease", "compaction"]),
     ("Cluster", &["alarm", "defrag", "downgrade", "endpoint", "member", "move-leader", "snapshot"]),
     ("Other", &["check", "completion", "help", "options", "version"]),
 ];
@@ -73,7 +74,9 @@ struct VersionArgs {
 pub fn run(args: &[OsString]) -> Result<(), Failure> {
     let program = flag::program_name(args, "lockgatectl");
     let mut root = root(&program);
-    let Some(matches) = parse(&mut root, args)? else { return Ok(()) };
+    let Some(matches) = parse(&mut root, args).map_err(|failure| no_answer(failure, &program, args))? else {
+        return Ok(());
+    };
     let Cli { globals, command } = Cli::from_arg_matches(&matches).map_err(Failure::error)?;
     let set = |name: &str| deepest(&matches).value_source(name) == Some(ValueSource::CommandLine);
     if globals.debug {
@@ -92,6 +95,7 @@ fn dispatch(command: Commands, context: &Context, root: &mut Command) -> Result<
         Get(args) => run_async(command::get::run(context, args)),
         Put(args) => run_async(command::put::run(context, args)),
         Del(args) => run_async(command::del::run(context, args)),
+        Increment(args) => run_async(command::increment::run(context, args)),
         Txn(args) => run_async(command::txn::run(context, args)),
         Watch(args) => run_async(command::watch::run(context, args)),
         Lease(args) => run_async(command::lease::run(context, args.command)),
@@ -158,6 +162,16 @@ fn options_help() -> String {
     }
     let command = command.help_template("The following options can be passed to any command:\n\n{options}\n");
     command.term_width(0).clone().render_help().to_string()
+}
+
+/// `endpoint featuregate` answers with its exit code, so an unreadable command line must not look like the answer "off".
+fn no_answer(failure: Failure, program: &str, args: &[OsString]) -> Failure {
+    let lenient = root(program).ignore_errors(true).try_get_matches_from(args);
+    let endpoint = lenient.as_ref().ok().and_then(|matches| matches.subcommand_matches("endpoint"));
+    match endpoint.and_then(ArgMatches::subcommand_name) {
+        Some("featuregate") => command::feature_gate::no_answer(failure),
+        _ => failure,
+    }
 }
 
 /// Every setting as the variable that would make it, wherever it came from.

@@ -63,8 +63,12 @@ impl Failure {
         self.message.as_deref().unwrap_or_default()
     }
 
-    pub fn tell(&self) {
+    pub fn tell_cause(&self) {
         tell_cause(self.cause.as_deref());
+    }
+
+    pub fn tell(&self) {
+        self.tell_cause();
         if let Some(message) = &self.message {
             eprintln!("Error: {message}");
         }

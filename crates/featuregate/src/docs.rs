@@ -1,6 +1,6 @@
 //! Texts made from the registry: the options in `--help`, and a table for the documentation.
 
-use crate::{ALL_ALPHA, ALL_BETA, Level, Registry, Stage, Version};
+use crate::{ALL_ALPHA, ALL_BETA, Feature, Level, Registry, Stage, Version};
 
 impl Registry {
     /// The options of a level's flag, one a line, in the form etcd and Kubernetes print:
@@ -24,20 +24,52 @@ impl Registry {
             "| feature | level | stage | default | since | owner | writes | what it does |\n|---|---|---|---|---|---|---|---|\n",
         );
         for feature in self.features() {
-            let (Some(spec), Some(since)) = (feature.spec_at(version), feature.since()) else { continue };
-            let lock = if spec.locked { ", locked" } else { "" };
+            let Some(row) = Cells::of(feature, version) else { continue };
             text.push_str(&format!(
-                "| `{}` | {} | {} | {}{lock} | {since} | {} | {} | {} |\n",
-                feature.name,
-                feature.level,
-                spec.stage.word(),
-                if spec.default { "on" } else { "off" },
-                cell(feature.owner),
-                if feature.writes.is_empty() { "–".to_owned() } else { cell(feature.writes) },
-                cell(feature.reason),
+                "| `{}` | {} | {} | {} | {} | {} | {} | {} |\n",
+                row.name, feature.level, row.stage, row.default, row.since, row.owner, row.writes, row.reason
             ));
         }
         text
+    }
+
+    /// The features of one level that exist at `version`, for their users: without who answers for them.
+    pub fn markdown_of(&self, level: Level, version: Version) -> String {
+        let mut text = String::from(
+            "| feature | stage | default | since | what it does | data it leaves |\n|---|---|---|---|---|---|\n",
+        );
+        for row in self.level(level).filter_map(|feature| Cells::of(feature, version)) {
+            let Cells { name, stage, default, since, reason, writes, .. } = row;
+            text.push_str(&format!("| `{name}` | {stage} | {default} | {since} | {reason} | {writes} |\n"));
+        }
+        text
+    }
+}
+
+/// What the cells of a feature's row say.
+struct Cells {
+    name: &'static str,
+    stage: &'static str,
+    default: String,
+    since: Version,
+    owner: String,
+    writes: String,
+    reason: String,
+}
+
+impl Cells {
+    fn of(feature: &Feature, version: Version) -> Option<Cells> {
+        let (spec, since) = (feature.spec_at(version)?, feature.since()?);
+        let lock = if spec.locked { ", locked" } else { "" };
+        Some(Cells {
+            name: feature.name,
+            stage: spec.stage.word(),
+            default: format!("{}{lock}", if spec.default { "on" } else { "off" }),
+            since,
+            owner: cell(feature.owner),
+            writes: if feature.writes.is_empty() { "–".to_owned() } else { cell(feature.writes) },
+            reason: cell(feature.reason),
+        })
     }
 }
 

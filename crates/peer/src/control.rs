@@ -135,7 +135,7 @@ impl Control {
             }
             404 => Err(ControlError::MemberNotFound),
             408 => Err(ControlError::Timeout),
-            412 => Err(one_of(&answer, [ControlError::LearnerNotReady, ControlError::NotLearner], "member promote")),
+            412 => Err(promote_refused(&answer)),
             _ => Err(unknown(&answer, "member promote")),
         }
     }
@@ -257,6 +257,15 @@ fn ok(answer: &Answer, what: &str) -> Result<(), ControlError> {
 }
 
 /// The error whose text the answer holds.
+/// Only members of ours know of cluster features; their refusal is passed on word for word.
+fn promote_refused(answer: &Answer) -> ControlError {
+    let text = answer.text();
+    if text.contains("cluster feature") {
+        return ControlError::LearnerFeatures(text.trim_end().to_owned());
+    }
+    one_of(answer, [ControlError::LearnerNotReady, ControlError::NotLearner], "member promote")
+}
+
 fn one_of<const N: usize>(answer: &Answer, errors: [ControlError; N], what: &str) -> ControlError {
     let text = answer.text();
     errors.into_iter().find(|error| text.contains(&error.to_string())).unwrap_or_else(|| unknown(answer, what))

@@ -123,6 +123,9 @@ pub enum ControlError {
     NotLearner,
     #[error("etcdserver: can only promote a learner member which is in sync with leader")]
     LearnerNotReady,
+    /// The learner differs from the cluster gate; the text is the leader's and names the features.
+    #[error("{0}")]
+    LearnerFeatures(String),
     #[error("etcdserver: request timed out")]
     Timeout,
     #[error("lease not found")]

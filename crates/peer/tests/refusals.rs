@@ -249,6 +249,10 @@ async fn control_requests_reach_the_member() {
     assert!(matches!(promote(2, None).await, Err(ControlError::NotLearner)));
     assert!(matches!(promote(3, None).await, Err(ControlError::LearnerNotReady)));
     assert!(matches!(promote(4, None).await, Err(ControlError::MemberNotFound)));
+    let features = promote(5, None).await;
+    assert!(
+        matches!(&features, Err(ControlError::LearnerFeatures(text)) if text == "member 5 says off for a cluster feature")
+    );
 
     let hash = |cluster, revision| control.hash_kv(url, cluster, revision, TIMEOUT);
     assert_eq!(hash(CLUSTER, 5).await.unwrap().hash, 4_000_000_000);

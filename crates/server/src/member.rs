@@ -10,7 +10,7 @@ use tokio::{net::TcpListener, runtime::Handle, sync::watch, task::JoinSet};
 
 use crate::{
     BINARY_VERSION, RunError, VERSION,
-    cluster::{LeaderLost, Part, PartOptions, begin},
+    cluster::{LeaderLost, Part, PartOptions, begin, learner},
     config::Config,
     features::Features,
     metrics::Metrics,
@@ -115,7 +115,7 @@ impl Member {
             return Ok(());
         }
         let differences = membership::gate::learner_differences(&cluster, &node.own_features());
-        if differences.is_empty() { Ok(()) } else { Err(RunError::LearnerDiffers(describe(&differences))) }
+        if differences.is_empty() { Ok(()) } else { Err(RunError::LearnerDiffers(learner::describe(&differences))) }
     }
 
     /// Starts the loops that only a leader acts in; every member may come to lead.
@@ -137,6 +137,7 @@ impl Member {
         let downgrade = self.part.clone().watch_downgrade(config.downgrade_check_time);
         tasks.spawn(until_stopped(downgrade, stopped.clone()));
         tasks.spawn(until_stopped(self.watch_foreigners(), stopped.clone()));
+        tasks.spawn(until_stopped(self.part.clone().watch_learner_features(), stopped.clone()));
         let lost = self.part.leader_lost.clone();
         let lost = lost.watch(self.part.node.clone(), config.election_timeout);
         tasks.spawn(until_stopped(lost, stopped.clone()));
@@ -185,14 +186,6 @@ impl Member {
             tracing::error!("failed to stop the member");
         }
     }
-}
-
-/// Each feature with both values, and the flag that would make them one.
-fn describe(differences: &[(String, bool, bool)]) -> String {
-    let each = differences.iter().map(|(name, cluster, own)| format!("{name} is {cluster} there and {own} here"));
-    let flags = differences.iter().map(|(name, cluster, _)| format!("{name}={cluster}"));
-    let (each, flags): (Vec<_>, Vec<_>) = (each.collect(), flags.collect());
-    format!("{}; start with --cluster-feature-gates={}", each.join(", "), flags.join(","))
 }
 
 async fn until_stopped(work: impl Future<Output = ()>, mut stopped: watch::Receiver<bool>) {

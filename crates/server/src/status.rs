@@ -192,6 +192,7 @@ pub fn from_leader(error: &LeaderError) -> Status {
             ControlError::MemberNotFound => member_not_found(),
             ControlError::NotLearner => member_not_learner(),
             ControlError::LearnerNotReady => learner_not_ready(),
+            ControlError::LearnerFeatures(text) => Status::new(Code::FailedPrecondition, text),
             other => unknown(other.to_string()),
         },
     }
@@ -230,7 +231,9 @@ pub fn feature_off(feature: &str) -> Status {
 pub fn feature_needs_version(feature: &str, version: Option<proto::Version>) -> Status {
     let at = version.map_or("not decided".to_owned(), |v| v.to_string());
     let since = membership::gate::GATE_SINCE;
-    let text = format!("lockgate: cluster feature {feature} is off: it needs cluster version {since}, which is {at}");
+    let text = format!(
+        "lockgate: cluster feature {feature} is off: it needs cluster version {since}, and the cluster's is {at}"
+    );
     Status::new(Code::FailedPrecondition, text)
 }
 

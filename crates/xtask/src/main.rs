@@ -1,5 +1,6 @@
 //! `cargo xtask`: checks and chores of the workspace, one module per subcommand.
 
+mod features;
 mod interop;
 mod tidy;
 
@@ -16,6 +17,8 @@ struct Args {
 
 #[derive(Subcommand)]
 enum Command {
+    /// Print the table of features as it would be released now, or what it changes against a release
+    Features(features::Args),
     /// Hold lockgate against real etcd, its tools and public clients
     Interop(interop::Args),
     /// Hold the tree to its rules: code map, lints, file shape, no leftovers, no foreign paths
@@ -25,6 +28,7 @@ enum Command {
 /// A subcommand answers with its exit code; an error is a chore that could not be done at all.
 fn main() -> ExitCode {
     let result = match Args::parse().command {
+        Command::Features(args) => features::run(&args),
         Command::Interop(args) => interop::run(&args),
         Command::Tidy(args) => tidy::run(&args),
     };

@@ -7,6 +7,7 @@ use client::pb::AlarmType;
 use client::{Client, Kind};
 use futures_util::future::join_all;
 
+use super::feature_gate::{self, FeatureGateArgs};
 use crate::{
     context::Context,
     failure::{self, Failure},
@@ -48,6 +49,8 @@ pub enum EndpointCommand {
         #[arg(hide = true)]
         args: Vec<String>,
     },
+    #[command(name = "featuregate")]
+    FeatureGate(FeatureGateArgs),
 }
 
 pub async fn run(context: &Context, cluster: bool, command: EndpointCommand) -> Result<(), Failure> {
@@ -55,6 +58,7 @@ pub async fn run(context: &Context, cluster: bool, command: EndpointCommand) -> 
         EndpointCommand::Health { .. } => health(context, cluster).await,
         EndpointCommand::Status { .. } => status(context, cluster).await,
         EndpointCommand::HashKv { rev, .. } => hash_kv(context, cluster, rev).await,
+        EndpointCommand::FeatureGate(args) => feature_gate::run(context, cluster, args).await,
     }
 }
 

@@ -10,6 +10,7 @@ use crate::{
     print::{Format, Promoted, Removed, Updated, print},
 };
 
+mod features_off;
 mod peer_url;
 
 /// Membership related commands
@@ -109,7 +110,13 @@ async fn add(context: &Context, peer_urls: String, learner: bool, args: Vec<Stri
     peer_url::check(&urls)?;
     let response = client.member_add(urls, learner).await?;
     style.show(&response)?;
-    if style.format == Format::Simple { print(settings(&response, name, &peer_urls).as_bytes()) } else { Ok(()) }
+    if style.format == Format::Simple {
+        print(settings(&response, name, &peer_urls).as_bytes())?;
+    }
+    if !learner {
+        features_off::tell(&client, name, &response).await;
+    }
+    Ok(())
 }
 
 /// The environment to start the new member with.

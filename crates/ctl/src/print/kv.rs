@@ -2,7 +2,10 @@
 
 use client::{
     mvccpb::KeyValue,
-    pb::{DeleteRangeResponse, PutResponse, RangeResponse, ResponseOp, TxnResponse, response_op::Response},
+    pb::{
+        DeleteRangeResponse, IncrementResponse, PutResponse, RangeResponse, ResponseOp, TxnResponse,
+        response_op::Response,
+    },
 };
 
 use super::{Object, Out, Show, Style, encode, fields, json, writeln};
@@ -83,6 +86,29 @@ impl Show for DeleteRangeResponse {
     fn json(&self, _: Style) -> String {
         let object = Object::new().header(&self.header).int("deleted", self.deleted);
         object.list("prev_kvs", self.prev_kvs.iter().map(json::kv)).end()
+    }
+
+    fn protobuf(&self) -> Option<Vec<u8>> {
+        encode(self)
+    }
+}
+
+impl Show for IncrementResponse {
+    fn simple(&self, _: Style, out: &mut Out) {
+        writeln(out, &self.value.to_string());
+    }
+
+    fn fields(&self, style: Style, out: &mut Out) -> Option<()> {
+        fields::header(out, style, &self.header);
+        fields::line(out, "Value", self.value);
+        fields::line(out, "Created", self.created);
+        Some(())
+    }
+
+    /// The value is there also if it is zero: it is the answer.
+    fn json(&self, _: Style) -> String {
+        let object = Object::new().header(&self.header).always("value", self.value.to_string());
+        object.boolean("created", self.created).end()
     }
 
     fn protobuf(&self) -> Option<Vec<u8>> {

@@ -2,7 +2,9 @@
 
 mod admin;
 mod endpoint;
+mod feature_gate;
 mod fields;
+mod gate_history;
 mod json;
 mod kv;
 mod lease;
@@ -17,6 +19,8 @@ use prost::Message;
 pub use self::admin::{Downgraded, LeaderMoved};
 pub use self::{
     endpoint::{EndpointHash, EndpointHealth, EndpointStatus},
+    feature_gate::{EndpointGate, EndpointGates},
+    gate_history::GateChanges,
     json::Object,
     lease::{Granted, Revoked, TimeToLive},
     member::{Promoted, Removed, Updated},

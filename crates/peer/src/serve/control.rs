@@ -56,7 +56,9 @@ async fn promote_member(member: &dyn Member, id: MemberId, request: &Request<Inc
             tracing::warn!(member_id = %id, %error, "failed to promote a member");
             match error {
                 ControlError::MemberNotFound => Reply::error(404, error.to_string()),
-                ControlError::NotLearner | ControlError::LearnerNotReady => Reply::error(412, error.to_string()),
+                ControlError::NotLearner | ControlError::LearnerNotReady | ControlError::LearnerFeatures(_) => {
+                    Reply::error(412, error.to_string())
+                }
                 _ => Reply::json_error(500, "Internal Server Error"),
             }
         }

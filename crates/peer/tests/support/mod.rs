@@ -109,6 +109,7 @@ impl Member for TestMember {
             (1, _) => Err(ControlError::Other("no token".into())),
             (2, _) => Err(ControlError::NotLearner),
             (3, _) => Err(ControlError::LearnerNotReady),
+            (5, _) => Err(ControlError::LearnerFeatures("member 5 says off for a cluster feature".into())),
             _ => Err(ControlError::MemberNotFound),
         };
         Box::pin(async { result })

@@ -148,5 +148,6 @@ fn is_final(error: &ControlError) -> bool {
             | ControlError::MemberNotFound
             | ControlError::NotLearner
             | ControlError::LearnerNotReady
+            | ControlError::LearnerFeatures(_)
     )
 }

@@ -4,6 +4,7 @@ pub mod begin;
 pub mod corruption;
 mod forward;
 mod leader;
+pub mod learner;
 mod reconfigure;
 pub mod version;
 

@@ -2,6 +2,9 @@
 
 use std::fmt::Write;
 
+use featuregate::Level;
+use membership::features;
+
 use super::retired;
 use super::table::{Flag, GROUPS, Key, Kind, Status};
 
@@ -51,6 +54,17 @@ fn help_of(text: &mut String, flag: &Flag) {
     for line in wrap(flag.help, 100) {
         let _ = writeln!(text, "      {line}");
     }
+    for line in features_of(flag) {
+        let _ = writeln!(text, "        {line}");
+    }
+}
+
+/// What a flag for features can be given, one a line, as etcd prints it.
+fn features_of(flag: &Flag) -> Vec<String> {
+    let levels = [Level::Server, Level::Cluster];
+    let level = levels.into_iter().find(|level| level.flag().strip_prefix("--") == Some(flag.name));
+    let registry = features::registry().ok();
+    level.zip(registry).map(|(level, registry)| registry.help(level, features::VERSION)).unwrap_or_default()
 }
 
 fn wrap(text: &str, width: usize) -> Vec<String> {
@@ -76,7 +90,8 @@ pub fn flags_page() -> String {
          Flags, variables and config file are those of etcd 3.7. Write `-name value`, `--name value` or `--name=value`.\n\
          The variable of `--data-dir` is `ETCD_DATA_DIR`, and so on; giving both is refused. With `--config-file`\n\
          (or `ETCD_CONFIG_FILE`) the file replaces flags and variables. Keys of the file are the flags' names unless the\n\
-         table says otherwise; durations in it are integer nanoseconds; unknown and double keys are refused.\n",
+         table says otherwise; durations in it are integer nanoseconds; unknown and double keys are refused.\n\n\
+         [feature-gates.md](feature-gates.md) lists what `--feature-gates` and `--cluster-feature-gates` take.\n",
     );
     for group in GROUPS {
         let _ = write!(page, "\n## {}\n\n| flag | kind | default | what it does |\n|---|---|---|---|\n", group.title);

@@ -145,6 +145,8 @@ fn promote_error(error: &ReconfigureFailure) -> ControlError {
         (_, Some(ChangeError::IdNotFound)) => ControlError::MemberNotFound,
         (_, Some(ChangeError::NotLearner)) => ControlError::NotLearner,
         (ReconfigureFailure::Check(ReconfigureError::LearnerNotReady), _) => ControlError::LearnerNotReady,
+        (ReconfigureFailure::Check(ReconfigureError::LearnerFeatures(_)), _)
+        | (_, Some(ChangeError::LearnerFeatures)) => ControlError::LearnerFeatures(error.to_string()),
         (ReconfigureFailure::Propose(ProposeError::Timeout), _) => ControlError::Timeout,
         (other, _) => ControlError::Other(other.to_string()),
     }

@@ -45,5 +45,10 @@ pub(super) const FLAGS: &[Flag] = &[
     flag("raft-read-timeout", Duration, "5s", "Read timeout of connections between members."),
     flag("raft-write-timeout", Duration, "5s", "Write timeout of connections between members."),
     flag("feature-gates", Text, "", "Server features to switch, as `Name=true,Other=false`."),
-    flag("cluster-feature-gates", Text, "", "What this member proposes for cluster features; on only if all voters agree."),
+    flag(
+        "cluster-feature-gates",
+        Text,
+        "",
+        "What this member proposes for cluster features, as `Name=true,Other=false`; one is on only while all voters agree. Not an etcd flag.",
+    ),
 ];
