@@ -1,8 +1,12 @@
-//! `downgrade`: checks, starts and cancels a downgrade of the cluster.
+//! `downgrade`: checks, starts and cancels a downgrade of the cluster, and says how far it is.
 
 use client::pb::downgrade_request::DowngradeAction;
 
-use crate::{context::Context, failure::Failure, print::Downgraded};
+use crate::{
+    context::Context,
+    failure::Failure,
+    print::{Downgraded, MemberDowngrade},
+};
 
 /// Downgrade related commands
 #[derive(clap::Args)]
@@ -28,6 +32,12 @@ pub enum DowngradeCommand {
         #[arg(value_name = "TARGET_VERSION")]
         args: Vec<String>,
     },
+    /// Prints how each member stands to the downgrade, and what it still waits for
+    #[command(after_help = "Example: lockgatectl downgrade status -w table")]
+    Status {
+        #[arg(hide = true)]
+        args: Vec<String>,
+    },
     /// Cancels the downgrade under way
     #[command(after_help = "Example: lockgatectl downgrade cancel")]
     Cancel {
@@ -41,10 +51,25 @@ pub async fn run(context: &Context, command: DowngradeCommand) -> Result<(), Fai
         DowngradeCommand::Validate { args } => ("validate", DowngradeAction::Validate, target(args)?),
         DowngradeCommand::Enable { args } => ("enable", DowngradeAction::Enable, target(args)?),
         DowngradeCommand::Cancel { .. } => ("cancel", DowngradeAction::Cancel, String::new()),
+        DowngradeCommand::Status { .. } => return status(context).await,
     };
     let (client, style) = context.open().await?;
     let response = client.downgrade(action, &target).await?;
     style.show(&Downgraded { action: name, response })
+}
+
+/// Of all members, whichever were named as endpoints.
+async fn status(context: &Context) -> Result<(), Failure> {
+    let (_, style) = context.open().await?;
+    let mut members = Vec::new();
+    for endpoint in context.member_endpoints(true).await? {
+        let answer = context.connect(vec![endpoint.clone()]).await?.status().await;
+        let status = answer.inspect_err(|error| eprintln!("Failed to get the status of endpoint {endpoint} ({error})"));
+        members.push(MemberDowngrade { endpoint, status: status.ok() });
+    }
+    style.show(&members)?;
+    let silent = members.iter().any(|member| member.status.is_none());
+    if silent { Err(Failure::told(1)) } else { Ok(()) }
 }
 
 fn target(args: Vec<String>) -> Result<String, Failure> {

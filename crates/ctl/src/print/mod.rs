@@ -1,6 +1,7 @@
 //! Answers on standard output, in the format asked for with `--write-out`.
 
 mod admin;
+mod downgrade;
 mod endpoint;
 mod feature_gate;
 mod fields;
@@ -18,6 +19,7 @@ use prost::Message;
 
 pub use self::admin::{Downgraded, LeaderMoved};
 pub use self::{
+    downgrade::MemberDowngrade,
     endpoint::{EndpointHash, EndpointHealth, EndpointStatus},
     feature_gate::{EndpointGate, EndpointGates},
     gate_history::GateChanges,
