@@ -5,7 +5,7 @@
 //! - may this change be proposed ([`Cluster::may_add`] and its kin), may it be applied ([`Cluster::validate`]);
 //! - how does a member start ([`plan_new_cluster`], [`plan_join`], [`plan_reconciliation`]);
 //! - what is the cluster version ([`decide_cluster_version`]), and who fits it ([`check_join_versions`]);
-//! - may this entry be written to the log ([`may_log`]);
+//! - may this entry be written to the log ([`may_log`]), and by a leader that lags behind it ([`VersionsAhead`]);
 //! - which cluster features are on ([`gate`]).
 
 mod bootstrap;
@@ -22,6 +22,7 @@ mod reconcile;
 mod reconfigure;
 mod url;
 mod version;
+mod versions_ahead;
 
 pub use bootstrap::{
     BootstrapError, Founding, InitialCluster, RunningCluster, check_join_flags, check_not_bootstrapped,
@@ -42,3 +43,4 @@ pub use version::{
     VersionDecision, VersionNote, check_join_versions, check_not_downgraded, check_peer_versions,
     decide_cluster_version, is_downgrade_done, one_below, parse_release,
 };
+pub use versions_ahead::VersionsAhead;

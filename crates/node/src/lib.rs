@@ -19,7 +19,6 @@ mod error;
 mod force;
 mod gate_keeper;
 mod log_store;
-mod loggable;
 mod lower;
 mod members;
 mod node;

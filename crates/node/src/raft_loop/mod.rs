@@ -15,7 +15,7 @@ use std::{
 
 use bytes::Bytes;
 use lease::Lessor;
-use membership::Cluster;
+use membership::{Cluster, VersionsAhead};
 use parking_lot::{Mutex, RwLock};
 use proto::{Version, raftpb, walpb};
 use tokio::sync::oneshot;
@@ -24,7 +24,6 @@ use crate::{
     apply_loop::ToApply,
     core::{Core, Refused},
     error::FatalError,
-    loggable::VersionsAhead,
     reads::Reads,
     request_id::RequestIds,
     shared::Shared,

@@ -1,17 +1,18 @@
-//! What may be logged, asked where it matters: by the leader, for its own and for forwarded proposals.
+//! What a leader may append: asked for its own and for forwarded proposals.
 //!
 //! The cluster version that counts is the lowest of the applied one and of every change of it that is in the log and
 //! not applied yet: when an entry that is let in now is applied, one of those is the version.
 
 use std::collections::VecDeque;
 
-use membership::{NotYet, may_log};
 use prost::Message;
 use proto::{Version, etcdserverpb::InternalRaftRequest, raftpb};
 
+use crate::{NotYet, may_log};
+
 /// Version changes in the log that are not applied yet, by index.
 #[derive(Debug, Default)]
-pub(crate) struct VersionsAhead(VecDeque<(u64, Version)>);
+pub struct VersionsAhead(VecDeque<(u64, Version)>);
 
 impl VersionsAhead {
     /// Takes note of entries that were appended; they replace those of the same and later indices.
