@@ -154,7 +154,9 @@ impl Cluster {
             }
             (_, None) => Err(ChangeError::IdNotFound),
             (Change::Promote(_), Some(member)) if !member.is_learner => Err(ChangeError::NotLearner),
-            (Change::Promote(_), Some(_)) if !self.proposes_all_that_is_on(id) => Err(ChangeError::LearnerFeatures),
+            (Change::Promote(_), Some(_)) if rule!(PromotionIsChecked, !self.proposes_all_that_is_on(id), false) => {
+                Err(ChangeError::LearnerFeatures)
+            }
             (Change::Promote(_) | Change::Remove(_), Some(_)) => Ok(()),
             (Change::Update { peer_urls, .. }, Some(_)) => self.check_urls(id, peer_urls),
         }

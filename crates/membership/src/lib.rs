@@ -8,6 +8,20 @@
 //! - may this entry be written to the log ([`may_log`]), and by a leader that lags behind it ([`VersionsAhead`]);
 //! - which cluster features are on ([`gate`]).
 
+/// What a rule of the gate protocol says; with the feature `mutants`, what stands behind it if that rule is broken.
+#[cfg(not(feature = "mutants"))]
+macro_rules! rule {
+    ($rule:ident, $kept:expr, $broken:expr) => {
+        $kept
+    };
+}
+#[cfg(feature = "mutants")]
+macro_rules! rule {
+    ($rule:ident, $kept:expr, $broken:expr) => {
+        if crate::mutant::is_broken(crate::mutant::Rule::$rule) { $broken } else { $kept }
+    };
+}
+
 mod bootstrap;
 mod change;
 mod cluster;
@@ -18,6 +32,8 @@ mod harm;
 mod id;
 mod loggable;
 mod member;
+#[cfg(feature = "mutants")]
+pub mod mutant;
 mod reconcile;
 mod reconfigure;
 mod url;

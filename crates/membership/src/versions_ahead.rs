@@ -43,8 +43,9 @@ impl VersionsAhead {
 
     /// Whether an entry may be appended behind what is in the log.
     pub fn may_log(&self, entry: &raftpb::Entry, applied: Option<Version>) -> Result<(), NotYet> {
-        let lowest = self.0.iter().map(|(_, version)| Some(*version)).chain([applied]).min();
-        may_log(entry, lowest.flatten())
+        let ahead = self.0.iter().filter(|_| rule!(VersionsAheadCount, true, false));
+        let lowest = ahead.map(|(_, version)| Some(*version)).chain([applied]).min();
+        rule!(AppendIsChecked, may_log(entry, lowest.flatten()), Ok(()))
     }
 }
 

@@ -80,18 +80,18 @@ impl Cluster {
         id: MemberId,
         proposal: &FeatureGateProposal,
     ) -> Result<GateEffect, GateRefusal> {
-        if self.member(id).is_none() {
+        if rule!(ProposerIsMember, self.member(id).is_none(), false) {
             return Err(GateRefusal::NoMember(id));
         }
         let version = self.check_gate_version(&proposal.version)?;
         let stored = self.gate.proposals.get(&id).map_or(0, |stored| stored.index);
-        if proposal.replaces != stored {
+        if rule!(Predecessor, proposal.replaces != stored, false) {
             return Err(GateRefusal::OtherPredecessor { replaces: proposal.replaces, stored });
         }
         let features = proposal.features.iter().map(|f| (f.name.clone(), f.enabled)).collect();
         self.gate.proposals.insert(id, Proposal { version, index, features });
-        self.gate.relevant_index = index;
-        let mut effect = self.settle(index, Cause::Proposal(id));
+        self.gate.relevant_index = rule!(ProposalIsRelevant, index, self.gate.relevant_index);
+        let mut effect = rule!(OffAtProposal, self.settle(index, Cause::Proposal(id)), GateEffect::default());
         effect.proposals.insert(id);
         effect.changed = true;
         Ok(effect)
@@ -107,13 +107,13 @@ impl Cluster {
     ) -> Result<GateEffect, GateRefusal> {
         self.check_gate_version(version)?;
         let relevant = self.gate.relevant_index;
-        if decision.decided_from != relevant {
+        if rule!(Stale, decision.decided_from != relevant, false) {
             return Err(GateRefusal::Stale { decided_from: decision.decided_from, relevant });
         }
         let enabled = decision.feature_gates.iter().filter(|f| f.enabled).map(|f| f.name.clone());
         let enabled: BTreeSet<_> = enabled.collect();
         // The same state gives the same decision to everyone, so another one is from a leader that is broken.
-        if self.agreed().as_ref() != Some(&enabled) {
+        if rule!(DecisionFollows, self.agreed().as_ref() != Some(&enabled), false) {
             return Err(GateRefusal::NotAgreed);
         }
         Ok(self.switch_to(index, enabled, Cause::Agreed))
@@ -129,12 +129,14 @@ impl Cluster {
         self.set_version(version);
         let mut effect = GateEffect { changed: true, ..GateEffect::default() };
         if self.has_gate() {
-            effect = self.switch_to(index, BTreeSet::new(), Cause::Version);
-            effect.proposals.extend(std::mem::take(&mut self.gate.proposals).into_keys());
-            self.gate.relevant_index = index;
+            let emptied = rule!(VersionEmptiesGate, BTreeSet::new(), self.gate.enabled.clone());
+            effect = self.switch_to(index, emptied, Cause::Version);
+            let gone = rule!(VersionClearsProposals, std::mem::take(&mut self.gate.proposals), Default::default());
+            effect.proposals.extend(gone.into_keys());
+            self.gate.relevant_index = rule!(VersionIsRelevant, index, self.gate.relevant_index);
             effect.changed = true;
         } else if had_gate || !self.gate.is_unused() {
-            self.gate = Default::default();
+            self.gate = rule!(NoGateBelow, Default::default(), std::mem::take(&mut self.gate));
             effect.cleared = true;
         }
         effect
@@ -151,12 +153,14 @@ impl Cluster {
         if !self.has_gate() {
             return GateEffect::default();
         }
+        let removed = removed.filter(|_| rule!(RemovalDropsProposal, true, false));
         let gone = removed.filter(|id| self.gate.proposals.remove(id).is_some());
         let mut effect = GateEffect::default();
         if voters_changed {
-            self.gate.relevant_index = index;
+            self.gate.relevant_index = rule!(VotersAreRelevant, index, self.gate.relevant_index);
             // A removal can break no agreement, so its cause is never written down.
-            effect = self.settle(index, cause.unwrap_or(Cause::Agreed));
+            let cause = cause.unwrap_or(Cause::Agreed);
+            effect = rule!(OffAtNewVoter, self.settle(index, cause), GateEffect::default());
         }
         effect.changed |= voters_changed || gone.is_some();
         effect.proposals.extend(gone);
@@ -187,7 +191,7 @@ impl Cluster {
 
     fn check_gate_version(&self, made_for: &str) -> Result<Version, GateRefusal> {
         let at = self.version();
-        match at.filter(|at| self.has_gate() && made_for.parse() == Ok(*at)) {
+        match at.filter(|at| self.has_gate() && rule!(MadeForThisVersion, made_for.parse() == Ok(*at), true)) {
             Some(version) => Ok(version),
             None => Err(GateRefusal::OtherVersion { made_for: made_for.to_owned(), at }),
         }

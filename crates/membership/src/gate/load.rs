@@ -53,18 +53,18 @@ impl Cluster {
         if self.gate.is_unused() {
             return Vec::new();
         }
-        if !self.has_gate() {
+        if rule!(LoadBelow, !self.has_gate(), false) {
             self.gate = GateState::default();
             return vec![GateFinding::NoGateAtThisVersion];
         }
         let newest = self.gate.history.back().map_or(0, |change| change.index);
         let index = self.gate.index.max(self.gate.relevant_index).max(newest);
-        if index > applied {
+        if rule!(GateOfAnotherLife, index > applied, false) {
             self.gate = GateState::default();
             return vec![GateFinding::GateOfAnotherLife { index, applied }];
         }
         let mut findings = self.drop_proposals(applied);
-        if let Err(why) = self.check_gate() {
+        if let Err(why) = rule!(LoadFollows, self.check_gate(), Ok(())) {
             self.gate.enabled.clear();
             findings.push(GateFinding::DoesNotFollow(why));
         }
@@ -85,11 +85,11 @@ impl Cluster {
 
     fn drop_proposals(&mut self, applied: u64) -> Vec<GateFinding> {
         let finding = |(id, proposal): (&MemberId, &super::Proposal)| match self.member(*id) {
-            None => Some((*id, GateFinding::ProposalOfNobody(*id))),
-            Some(_) if proposal.index > applied => {
+            None if rule!(ProposalOfNobody, true, false) => Some((*id, GateFinding::ProposalOfNobody(*id))),
+            Some(_) if rule!(ProposalOfAnotherLife, proposal.index > applied, false) => {
                 Some((*id, GateFinding::ProposalOfAnotherLife { id: *id, index: proposal.index, applied }))
             }
-            Some(_) => None,
+            _ => None,
         };
         let found: Vec<_> = self.gate.proposals.iter().filter_map(finding).collect();
         found.iter().for_each(|(id, _)| drop(self.gate.proposals.remove(id)));

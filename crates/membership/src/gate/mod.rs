@@ -52,6 +52,11 @@ impl Proposal {
     pub fn says_on(&self, feature: &str) -> bool {
         self.features.get(feature).copied().unwrap_or(false)
     }
+
+    /// The features that it says on for.
+    fn on(&self) -> impl Iterator<Item = &String> {
+        self.features.iter().filter(|(_, on)| **on).map(|(name, _)| name)
+    }
 }
 
 /// Gate, proposals and their indices: replicated state, changed by apply alone.
@@ -96,7 +101,7 @@ impl Cluster {
     /// What the leader must have logged, if the voters agree on more than is on.
     pub fn decide_gate(&self) -> Option<ClusterFeatureGateSetRequest> {
         let agreed = self.agreed()?;
-        if agreed == self.gate.enabled {
+        if rule!(NoNeedlessDecision, agreed == self.gate.enabled, false) {
             return None;
         }
         let named = self.voter_proposals().flatten().flat_map(|proposal| proposal.features.keys());
@@ -127,24 +132,28 @@ impl Cluster {
         if !self.has_gate() {
             return None;
         }
-        let mut proposals = self.voter_proposals();
-        let first = proposals.next()??;
-        let mut agreed: BTreeSet<_> =
-            first.features.iter().filter(|(_, on)| **on).map(|(name, _)| name.clone()).collect();
-        for proposal in proposals {
-            let proposal = proposal?;
-            agreed.retain(|name| proposal.says_on(name));
+        let mut agreed: Option<BTreeSet<_>> = None;
+        for proposal in self.voter_proposals() {
+            let proposal = rule!(EveryVoterProposes, proposal?, if let Some(p) = proposal { p } else { continue });
+            match &mut agreed {
+                None => agreed = Some(proposal.on().cloned().collect()),
+                Some(agreed) => agreed.retain(|name| rule!(EveryVoterSaysOn, proposal.says_on(name), true)),
+            }
         }
-        Some(agreed)
+        agreed
     }
 
     /// Each voter's proposal for the current version.
     fn voter_proposals(&self) -> impl Iterator<Item = Option<&Proposal>> {
-        self.voters().map(|id| self.current_proposal(id))
+        let voters = self.members().filter(|member| rule!(OnlyVotersCount, !member.is_learner, true));
+        voters.map(|voter| self.current_proposal(voter.id))
     }
 
     /// A member's proposal, if it was made for the current version.
     pub fn current_proposal(&self, id: MemberId) -> Option<&Proposal> {
-        self.gate.proposals.get(&id).filter(|proposal| Some(proposal.version) == self.version())
+        self.gate
+            .proposals
+            .get(&id)
+            .filter(|proposal| rule!(ProposalIsCurrent, Some(proposal.version) == self.version(), true))
     }
 }

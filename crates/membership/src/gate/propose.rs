@@ -10,9 +10,11 @@ impl Cluster {
     /// What this member must publish now, if the stored proposal is not `wanted`, its own values at the current
     /// version. Publishing is a condition and no event: it is asked again after every apply until there is nothing.
     pub fn plan_proposal(&self, wanted: &BTreeMap<String, bool>) -> Option<FeatureGateProposal> {
-        let version = self.version().filter(|_| self.has_gate() && self.member(self.local).is_some())?;
+        let version = self.version().filter(|_| rule!(NoProposalBelow, self.has_gate(), true))?;
+        self.member(self.local)?;
         let stored = self.gate.proposals.get(&self.local);
-        if stored.is_some_and(|stored| stored.version == version && stored.features == *wanted) {
+        let is_stored = stored.is_some_and(|stored| stored.version == version && stored.features == *wanted);
+        if rule!(NoNeedlessProposal, is_stored, false) {
             return None;
         }
         let features = wanted.iter().map(|(name, on)| Feature { name: name.clone(), enabled: *on }).collect();
@@ -29,7 +31,8 @@ impl Cluster {
     pub(crate) fn proposes_all_that_is_on(&self, id: crate::MemberId) -> bool {
         !self.has_gate()
             || self.gate.is_unused()
-            || (self.current_proposal(id).is_some() && self.held_off_by_promotion(id).is_empty())
+            || (rule!(PromotionNeedsProposal, self.current_proposal(id).is_some(), true)
+                && self.held_off_by_promotion(id).is_empty())
     }
 
     /// The features that are on and that `id`, a learner, would turn off by becoming a voter.
