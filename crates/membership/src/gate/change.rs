@@ -63,7 +63,7 @@ pub enum GateRefusal {
     NoMember(MemberId),
     #[error("it was made for version {made_for}, the cluster is at {}", at.map_or("none".into(), |v| v.to_string()))]
     OtherVersion { made_for: String, at: Option<Version> },
-    #[error("it replaces the proposal of index {replaces}, the stored one is of index {stored}")]
+    #[error("it replaces what was stored at index {replaces}, but it must replace what was stored at index {stored}")]
     OtherPredecessor { replaces: u64, stored: u64 },
     #[error("it was decided from the state of index {decided_from}, which last changed at index {relevant}")]
     Stale { decided_from: u64, relevant: u64 },
@@ -84,7 +84,7 @@ impl Cluster {
             return Err(GateRefusal::NoMember(id));
         }
         let version = self.check_gate_version(&proposal.version)?;
-        let stored = self.gate.proposals.get(&id).map_or(0, |stored| stored.index);
+        let stored = self.predecessor(id);
         if rule!(Predecessor, proposal.replaces != stored, false) {
             return Err(GateRefusal::OtherPredecessor { replaces: proposal.replaces, stored });
         }
@@ -134,6 +134,7 @@ impl Cluster {
             let gone = rule!(VersionClearsProposals, std::mem::take(&mut self.gate.proposals), Default::default());
             effect.proposals.extend(gone.into_keys());
             self.gate.relevant_index = rule!(VersionIsRelevant, index, self.gate.relevant_index);
+            self.gate.version_index = rule!(VersionIsPredecessor, index, 0);
             effect.changed = true;
         } else if had_gate || !self.gate.is_unused() {
             self.gate = rule!(NoGateBelow, Default::default(), std::mem::take(&mut self.gate));

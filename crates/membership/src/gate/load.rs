@@ -58,7 +58,7 @@ impl Cluster {
             return vec![GateFinding::NoGateAtThisVersion];
         }
         let newest = self.gate.history.back().map_or(0, |change| change.index);
-        let index = self.gate.index.max(self.gate.relevant_index).max(newest);
+        let index = self.gate.index.max(self.gate.relevant_index).max(self.gate.version_index).max(newest);
         if rule!(GateOfAnotherLife, index > applied, false) {
             self.gate = GateState::default();
             return vec![GateFinding::GateOfAnotherLife { index, applied }];

@@ -68,6 +68,8 @@ pub struct GateState {
     pub index: u64,
     /// The entry that last changed voters, proposals or version.
     pub relevant_index: u64,
+    /// The entry that brought the cluster version.
+    pub version_index: u64,
     pub proposals: BTreeMap<MemberId, Proposal>,
     /// Shared, because it is long and seldom changes. Oldest first.
     pub history: Arc<VecDeque<GateChange>>,
@@ -147,6 +149,12 @@ impl Cluster {
     fn voter_proposals(&self) -> impl Iterator<Item = Option<&Proposal>> {
         let voters = self.members().filter(|member| rule!(OnlyVotersCount, !member.is_learner, true));
         voters.map(|voter| self.current_proposal(voter.id))
+    }
+
+    /// What a member's next proposal must say it replaces. The first one replaces the entry that brought the version: that
+    /// version may have been there before, and a proposal of that time may still be on its way.
+    pub(crate) fn predecessor(&self, id: MemberId) -> u64 {
+        self.gate.proposals.get(&id).map_or(self.gate.version_index, |stored| stored.index)
     }
 
     /// A member's proposal, if it was made for the current version.

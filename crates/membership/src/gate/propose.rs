@@ -18,11 +18,7 @@ impl Cluster {
             return None;
         }
         let features = wanted.iter().map(|(name, on)| Feature { name: name.clone(), enabled: *on }).collect();
-        Some(FeatureGateProposal {
-            version: version.stored(),
-            replaces: stored.map_or(0, |stored| stored.index),
-            features,
-        })
+        Some(FeatureGateProposal { version: version.stored(), replaces: self.predecessor(self.local), features })
     }
 
     /// Whether a learner may become a voter without turning a feature off: it has proposed for this version, and says on

@@ -178,6 +178,7 @@ pub(crate) fn load(view: &storage::View) -> Result<GateState, DecodeError> {
         enabled: record.enabled.into_iter().collect(),
         index: record.index,
         relevant_index: record.relevant_index,
+        version_index: record.version_index,
         proposals,
         history: Arc::new(stored.history.into_iter().filter_map(change_of).collect()),
     })
@@ -188,6 +189,7 @@ fn gate_record(gate: &GateState) -> FeatureGateRecord {
         enabled: gate.enabled.iter().cloned().collect(),
         index: gate.index,
         relevant_index: gate.relevant_index,
+        version_index: gate.version_index,
     }
 }
 
