@@ -153,7 +153,7 @@ fn deep_json_is_refused_and_not_followed() {
 #[test]
 fn routes_lead_to_methods() {
     let routes = http_routes();
-    assert_eq!(routes.len(), 51);
+    assert_eq!(routes.len(), 54);
     let watch = routes.iter().find(|r| r.path == "/v3/watch").unwrap();
     assert_eq!(watch.grpc_path(), "/etcdserverpb.Watch/Watch");
     assert!(watch.client_streaming && watch.server_streaming);
