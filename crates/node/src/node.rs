@@ -171,6 +171,11 @@ impl Node {
         &self.gates
     }
 
+    /// The entry that last turned a cluster feature on or off.
+    pub fn gate_index(&self) -> u64 {
+        self.cluster.read().gate().index
+    }
+
     /// Whether the cluster has heard of this member's name: it has been here before.
     pub fn own_name_is_known(&self) -> bool {
         let cluster = self.cluster.read();
