@@ -1,0 +1,94 @@
+//! An answer that may be sent only as long as the required features are on.
+
+use std::{
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+};
+
+use axum::body::Body;
+use bytes::Bytes;
+use futures_util::Stream;
+use http::HeaderMap;
+use http_body::{Frame, SizeHint};
+use node::Node;
+use tokio_stream::wrappers::WatchStream;
+use tonic::Status;
+
+use super::Required;
+use crate::status;
+
+/// The body of such an answer. It ends with a status when a feature goes off.
+pub struct Held {
+    inner: Option<Body>,
+    node: Arc<Node>,
+    required: Required,
+    /// How far the gate was when all was last found on.
+    seen: u64,
+    changed: WatchStream<u64>,
+}
+
+impl Held {
+    /// An answer that was given before anything was judged is an error, and goes as it is.
+    pub fn hold(body: Body, node: Arc<Node>, required: Required) -> Body {
+        let Some(seen) = required.judged_at() else { return body };
+        let changed = WatchStream::from_changes(node.gates().subscribe());
+        Body::new(Held { inner: Some(body), node, required, seen, changed })
+    }
+
+    /// Whether all has been on since it was judged: what was off for a moment has been off.
+    fn check(&mut self) -> Result<(), Status> {
+        self.required.judge(&self.node)?;
+        let now = self.required.judged_at().unwrap_or(self.seen);
+        if now == self.seen {
+            return Ok(());
+        }
+        let cluster = self.node.cluster();
+        for change in cluster.gate().history.iter().rev().take_while(|change| change.index > self.seen) {
+            let went_off = |name: &&str| change.before.contains(*name) && !change.after.contains(*name);
+            if let Some(name) = self.required.names().find(went_off) {
+                return Err(status::feature_off(name));
+            }
+        }
+        self.seen = now;
+        Ok(())
+    }
+}
+
+impl http_body::Body for Held {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        let this = self.get_mut();
+        let Some(inner) = &mut this.inner else { return Poll::Ready(None) };
+        let frame = Pin::new(inner).poll_frame(cx);
+        // The gate is looked at behind the frame: whatever is in it was there before.
+        let mut look = frame.is_ready();
+        while let Poll::Ready(Some(_)) = Pin::new(&mut this.changed).poll_next(cx) {
+            look = true;
+        }
+        if look && let Err(status) = this.check() {
+            this.inner = None;
+            return Poll::Ready(Some(Ok(Frame::trailers(trailers(&status)))));
+        }
+        frame
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.inner.as_ref().is_none_or(http_body::Body::is_end_stream)
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        SizeHint::default()
+    }
+}
+
+fn trailers(status: &Status) -> HeaderMap {
+    let mut trailers = HeaderMap::new();
+    if status.add_header(&mut trailers).is_err() {
+        // Our texts are plain; a code says enough if one day they are not.
+        trailers.insert(Status::GRPC_STATUS, (status.code() as i32).into());
+    }
+    trailers
+}
