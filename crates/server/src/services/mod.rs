@@ -3,6 +3,7 @@
 mod cluster;
 mod concurrency;
 mod feature_gate;
+mod feature_gate_page;
 pub mod hot;
 mod known;
 mod kv;
