@@ -1,6 +1,9 @@
 //! A member of the built binary in a temporary directory, for tests from the outside.
 #![allow(dead_code, reason = "each test file uses a part")]
 
+pub mod group;
+pub mod plain_http;
+
 use std::{
     fs::{self, File},
     net::TcpListener,
@@ -88,9 +91,22 @@ impl Place {
         self.spawn_command(command)
     }
 
+    /// Starts a member on a port that another has left, and waits until it serves.
+    pub fn start_at(&self, port: u16, flags: &[&str]) -> Member {
+        let mut command = Command::new(BINARY);
+        command.args(flags);
+        let mut member = self.spawn_at(port, command);
+        member.wait_ready().unwrap_or_else(|ended| panic!("the member ended with {}:\n{}", ended.status, ended.log));
+        member
+    }
+
     /// Starts a member by a command that ends in the binary and its first flags.
-    pub fn spawn_command(&self, mut command: Command) -> Member {
-        let (port, peer) = (free_port(), free_port());
+    pub fn spawn_command(&self, command: Command) -> Member {
+        self.spawn_at(free_port(), command)
+    }
+
+    fn spawn_at(&self, port: u16, mut command: Command) -> Member {
+        let peer = free_port();
         let log = self.dir.path().join("log");
         let file = File::create(&log).expect("log file");
         let (client, peer) = (format!("http://127.0.0.1:{port}"), format!("http://127.0.0.1:{peer}"));
