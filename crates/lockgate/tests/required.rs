@@ -3,28 +3,15 @@
 mod common;
 mod required_calls;
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use client::{Client, Get, Put, Watch};
-use common::{Member, Place, group::Group, plain_http::ask};
+use common::{Member, Place, etcd::Etcd, group::Group, plain_http::ask, wait_for_feature as wait_for};
 use futures_util::StreamExt;
 use required_calls::{Calls, KEY, OFF, ON, names};
 use tonic::{Code, Status};
 
 const FLAGS: &[&str] = &["--cluster-feature-gates=AtomicIncrement=true"];
-
-/// Members propose and the leader decides a moment after the start.
-pub async fn wait_for(client: &Client, feature: &str, on: bool) {
-    let begin = Instant::now();
-    loop {
-        let status = client.feature_gate_status([feature]).await.expect("status");
-        if status.features[0].enabled == on {
-            return;
-        }
-        assert!(begin.elapsed() < Duration::from_secs(20), "{feature} is never {on}: {status:?}");
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
-}
 
 async fn started() -> (Place, Member, Client) {
     let place = Place::new();
@@ -99,6 +86,7 @@ async fn below_the_gates_version() {
     let place = Place::new();
     let member = place.start(&["--initial-cluster-version=3.7", FLAGS[0]]);
     let client = member.client().await;
+    common::wait_for_version(&client, "3.7.0").await;
     client.lease_grant(600, 7).await.expect("grant");
     for call in names() {
         let status = Calls::new(&member, ON).await.run(call).await.err();
@@ -178,6 +166,31 @@ async fn the_rust_client() {
     let again = place.start_at(port, FLAGS);
     wait_for(&again.client().await, ON, true).await;
     careful.put(Put::new("k", "v")).await.expect("over a new connection");
+}
+
+/// A real etcd would do what it is sent. Where one comes to listen in the place of ours, nothing is sent.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_real_etcd_in_the_place_of_ours() {
+    let (_place, member, client) = started().await;
+    let careful = client.require_feature(ON);
+    careful.put(Put::new("k", "v")).await.expect("put");
+    let port = member.port;
+    drop(member);
+    let Some(_etcd) = Etcd::start_at(port) else { return };
+    for error in [
+        careful.put(Put::new("k", "v")).await.unwrap_err(),
+        careful.get("k").await.unwrap_err(),
+        careful.lease_grant(60, 7).await.unwrap_err(),
+        careful.watch(Watch::key("k")).next().await.expect("an end").unwrap_err().error,
+        careful.lease_keep_alive(7).next().await.expect("an end").unwrap_err(),
+        careful.snapshot().await.err().expect("a refusal"),
+    ] {
+        assert!(matches!(error, client::Error::FeaturesUnknown { .. }), "{error}");
+        assert!(error.to_string().contains("would ignore"), "{error}");
+    }
+    assert_eq!(client.get("k").await.expect("get").count, 0);
+    assert!(client.leases().await.expect("leases").leases.is_empty());
+    client.put(Put::new("k", "v")).await.expect("what requires nothing is sent");
 }
 
 /// A member that says off turns the feature off for all. Streams on other members end, and writes by way of followers fail.

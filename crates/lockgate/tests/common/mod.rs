@@ -1,6 +1,7 @@
 //! A member of the built binary in a temporary directory, for tests from the outside.
 #![allow(dead_code, reason = "each test file uses a part")]
 
+pub mod etcd;
 pub mod group;
 pub mod plain_http;
 
@@ -197,6 +198,28 @@ impl Drop for Member {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
+    }
+}
+
+/// Members propose and the leader decides a moment after the start.
+pub async fn wait_for_feature(client: &Client, feature: &str, on: bool) {
+    let begin = Instant::now();
+    loop {
+        let status = client.feature_gate_status([feature]).await.expect("status");
+        if status.features[0].enabled == on {
+            return;
+        }
+        assert!(begin.elapsed() < START_MAX, "{feature} is never {on}: {status:?}");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+/// The leader decides on a version a moment after the start.
+pub async fn wait_for_version(client: &Client, version: &str) {
+    let begin = Instant::now();
+    while client.feature_gate_status([""; 0]).await.expect("status").cluster_version != version {
+        assert!(begin.elapsed() < START_MAX, "the cluster version is never {version}");
+        tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }
 

@@ -1,6 +1,7 @@
 //! An answer that may be sent only as long as the required features are on.
 
 use std::{
+    collections::VecDeque,
     pin::Pin,
     sync::Arc,
     task::{Context, Poll},
@@ -11,6 +12,7 @@ use bytes::Bytes;
 use futures_util::Stream;
 use http::HeaderMap;
 use http_body::{Frame, SizeHint};
+use membership::gate::GateChange;
 use node::Node;
 use tokio_stream::wrappers::WatchStream;
 use tonic::Status;
@@ -43,12 +45,8 @@ impl Held {
         if now == self.seen {
             return Ok(());
         }
-        let cluster = self.node.cluster();
-        for change in cluster.gate().history.iter().rev().take_while(|change| change.index > self.seen) {
-            let went_off = |name: &&str| change.before.contains(*name) && !change.after.contains(*name);
-            if let Some(name) = self.required.names().find(went_off) {
-                return Err(status::feature_off(name));
-            }
+        if let Some(name) = went_off(&self.node.cluster().gate().history, self.seen, self.required.names()) {
+            return Err(status::feature_off(name));
         }
         self.seen = now;
         Ok(())
@@ -84,6 +82,17 @@ impl http_body::Body for Held {
     }
 }
 
+/// A feature that a change after `seen` turned off, though it may be on again.
+fn went_off<'a>(
+    history: &VecDeque<GateChange>,
+    seen: u64,
+    mut names: impl Iterator<Item = &'a str>,
+) -> Option<&'a str> {
+    let is_off_in = |name: &str, change: &GateChange| change.before.contains(name) && !change.after.contains(name);
+    let newer = history.iter().rev().take_while(|change| change.index > seen);
+    names.find(|name| newer.clone().any(|change| is_off_in(name, change)))
+}
+
 fn trailers(status: &Status) -> HeaderMap {
     let mut trailers = HeaderMap::new();
     if status.add_header(&mut trailers).is_err() {
@@ -91,4 +100,31 @@ fn trailers(status: &Status) -> HeaderMap {
         trailers.insert(Status::GRPC_STATUS, (status.code() as i32).into());
     }
     trailers
+}
+
+#[cfg(test)]
+mod tests {
+    use membership::gate::Cause;
+
+    use super::*;
+
+    fn change(index: u64, before: &[&str], after: &[&str]) -> GateChange {
+        let set = |names: &[&str]| names.iter().map(|name| name.to_string()).collect();
+        let version = proto::Version::new(3, 8);
+        GateChange { index, cause: Cause::Agreed, version, before: set(before), after: set(after) }
+    }
+
+    #[test]
+    fn off_for_a_moment_is_off() {
+        let history = VecDeque::from([
+            change(3, &[], &["A", "B"]),
+            change(5, &["A", "B"], &["B"]),
+            change(6, &["B"], &["A", "B"]),
+        ]);
+        let went_off = |seen, names: &[&'static str]| went_off(&history, seen, names.iter().copied());
+        assert_eq!(went_off(4, &["A"]), Some("A"));
+        assert_eq!(went_off(4, &["B", "A"]), Some("A"));
+        assert_eq!(went_off(4, &["B"]), None, "it stayed on");
+        assert_eq!(went_off(5, &["A"]), None, "it was judged after it went off");
+    }
 }
