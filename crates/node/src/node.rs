@@ -220,7 +220,9 @@ impl Node {
     ///
     /// Returns whether the raft thread must look at it again, because it needs a version or sets one.
     async fn check_loggable(&self, request: &InternalRaftRequest) -> Result<bool, ProposeError> {
-        if may_log_request(request, None).is_ok() {
+        // What requires features needs a version for sure.
+        let requires = request.header.as_ref().is_some_and(|header| !header.required_features.is_empty());
+        if !requires && may_log_request(request, None).is_ok() {
             return Ok(request.cluster_version_set.is_some());
         }
         if !self.caught_up.load(Ordering::Acquire) {
