@@ -76,14 +76,6 @@ pub fn message_too_large(found: usize, max: usize) -> Status {
     Status::new(Code::ResourceExhausted, format!("grpc: received message larger than max ({found} vs. {max})"))
 }
 
-/// What a later version will do. Named, so that nobody takes it for a failure.
-pub fn unsupported(what: &str) -> Status {
-    Status::new(
-        Code::Unimplemented,
-        format!("lockgate: {what} is not supported by this version, which runs clusters of one member"),
-    )
-}
-
 pub fn from_mvcc(error: &mvcc::Error) -> Status {
     match error {
         mvcc::Error::Compacted { .. } => compacted(),
