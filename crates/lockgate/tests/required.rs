@@ -240,6 +240,23 @@ async fn streams_end_when_the_gate_changes() {
     }
 }
 
+/// A learner has nobody to ask, and judges by what it has applied.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn at_a_learner() {
+    let mut group = Group::start(1, FLAGS);
+    wait_for(&group.member(0).client().await, ON, true).await;
+    let at = group.add_learner(FLAGS).await;
+    let learner = group.member(at);
+    wait_for(&learner.client().await, ON, true).await;
+    for call in ["serializable range", "status", "snapshot", "gate status", "history"] {
+        Calls::new(learner, ON).await.run(call).await.unwrap_or_else(|status| panic!("{call}: {status:?}"));
+        let status = Calls::new(learner, OFF).await.run(call).await.expect_err(call);
+        assert!(is_off(&status, OFF), "{call}: {status:?}");
+    }
+    let status = Calls::new(learner, ON).await.run("range").await.expect_err("a linearizable read");
+    assert_eq!(status.message(), "etcdserver: rpc not supported for learner");
+}
+
 /// While the gate goes off under load, each put is either done and answered so, or refused and leaves no trace.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn refused_puts_leave_no_trace() {

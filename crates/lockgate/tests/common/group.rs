@@ -30,6 +30,19 @@ impl Group {
         group
     }
 
+    /// Adds a learner and waits until it serves. Returns which member it is.
+    pub async fn add_learner(&mut self, flags: &[&str]) -> usize {
+        let at = self.ports.len();
+        self.ports.push((free_port(), free_port()));
+        let url = format!("http://127.0.0.1:{}", self.ports[at].1);
+        self.member(0).client().await.member_add(vec![url], true).await.expect("member add");
+        let flags = [flags, &["--initial-cluster-state=existing"]].concat();
+        let mut member = self.spawn(at, &flags);
+        member.wait_ready().unwrap_or_else(|ended| panic!("{}", ended.log));
+        self.members.push(Some(member));
+        at
+    }
+
     pub fn member(&self, at: usize) -> &Member {
         self.members[at].as_ref().expect("a running member")
     }
