@@ -17,7 +17,7 @@ use node::Node;
 use tokio_stream::wrappers::WatchStream;
 use tonic::Status;
 
-use super::Required;
+use super::{Kind, Required};
 use crate::status;
 
 /// The body of such an answer. It ends with a status when a feature goes off.
@@ -27,14 +27,15 @@ pub struct Held {
     required: Required,
     /// How far the gate was when all was last found on.
     seen: u64,
-    changed: WatchStream<u64>,
+    /// Only for what waits: other answers are looked at as they are sent.
+    changed: Option<WatchStream<u64>>,
 }
 
 impl Held {
     /// An answer that was given before anything was judged is an error, and goes as it is.
-    pub fn hold(body: Body, node: Arc<Node>, required: Required) -> Body {
+    pub fn hold(body: Body, node: Arc<Node>, required: Required, kind: Kind) -> Body {
         let Some(seen) = required.judged_at() else { return body };
-        let changed = WatchStream::from_changes(node.gates().subscribe());
+        let changed = (kind == Kind::Stream).then(|| WatchStream::from_changes(node.gates().subscribe()));
         Body::new(Held { inner: Some(body), node, required, seen, changed })
     }
 
@@ -63,8 +64,10 @@ impl http_body::Body for Held {
         let frame = Pin::new(inner).poll_frame(cx);
         // The gate is looked at behind the frame: whatever is in it was there before.
         let mut look = frame.is_ready();
-        while let Poll::Ready(Some(_)) = Pin::new(&mut this.changed).poll_next(cx) {
-            look = true;
+        if let Some(changed) = &mut this.changed {
+            while let Poll::Ready(Some(_)) = Pin::new(&mut *changed).poll_next(cx) {
+                look = true;
+            }
         }
         if look && let Err(status) = this.check() {
             this.inner = None;

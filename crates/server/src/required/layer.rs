@@ -98,6 +98,6 @@ where
     if !kind.is_held() {
         return Ok(answer);
     }
-    let hold = |body| Held::hold(body, context.node.clone(), required);
+    let hold = |body| Held::hold(body, context.node.clone(), required, kind);
     Ok(answer.map(|response| response.map(hold)))
 }
