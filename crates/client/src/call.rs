@@ -14,6 +14,7 @@ use tonic::{Code, Request, Response, Status, metadata::MetadataValue, transport:
 use crate::{
     ConnectOptions, Error, Kind, Result,
     pool::{Member, Pool},
+    required::Required,
 };
 
 /// Sent with every request; servers count clients by it.
@@ -44,6 +45,7 @@ pub(crate) struct Caller {
     pub options: Arc<ConnectOptions>,
     pub timeout: Option<Duration>,
     pub require_leader: bool,
+    pub required: Required,
 }
 
 impl Caller {
@@ -59,7 +61,26 @@ impl Caller {
         if self.require_leader {
             metadata.insert("hasleader", MetadataValue::from_static("true"));
         }
+        self.required.write(metadata);
         request
+    }
+
+    /// The connection to send over.
+    pub async fn channel(&self, member: &Member) -> Result<Channel> {
+        if self.required.is_empty() {
+            return Ok(member.channel.clone());
+        }
+        let channel = self.required.channel(member, &self.options).await;
+        if let Err(Error::Transport { .. }) = &channel {
+            member.failed();
+        }
+        channel
+    }
+
+    /// What an answer holds, if its server has heeded what the call requires.
+    pub fn accept<R>(&self, member: &Member, response: Response<R>) -> Result<R> {
+        self.required.check_echo(response.metadata(), &member.endpoint)?;
+        Ok(response.into_inner())
     }
 
     pub async fn call<Q, R, F, S>(&self, policy: Policy, message: Q, send: F) -> Result<R>
@@ -100,9 +121,12 @@ impl Caller {
             if let Some(deadline) = deadline {
                 request.set_timeout(deadline.saturating_duration_since(Instant::now()));
             }
-            let result = send(member.channel.clone(), self.limits(), request).await;
-            let error = match note(&member, result) {
-                Ok(response) => return Ok(response.into_inner()),
+            let result = match self.channel(&member).await {
+                Ok(channel) => note(&member, send(channel, self.limits(), request).await).await,
+                Err(error) => Err(error),
+            };
+            let error = match result {
+                Ok(response) => return self.accept(&member, response),
                 Err(error) => error,
             };
             if !self.may_retry(policy, &error, backoff.attempts) {
@@ -137,13 +161,22 @@ impl Caller {
 }
 
 /// Turns a status into an error and tells the pool how the endpoint did.
-pub(crate) fn note<R>(member: &Member, result: Result<R, Status>) -> Result<R> {
+pub(crate) async fn note<R>(member: &Member, result: Result<R, Status>) -> Result<R> {
     let result = result.map_err(|status| Error::from_status(status, &member.endpoint));
     match &result {
-        Err(Error::Transport { .. }) => member.failed(),
+        Err(Error::Transport { .. }) => {
+            member.failed();
+            // It never connects again; the next call that needs one makes another.
+            *member.proven.lock().await = None;
+        }
         _ => member.succeeded(),
     }
     result
+}
+
+/// [`note`] for an error in the middle of a stream.
+pub(crate) async fn noted<R>(member: Arc<Member>, status: Status) -> Result<R> {
+    note(&member, Err(status)).await
 }
 
 /// Waits once per round over the endpoints, longer from round to round.

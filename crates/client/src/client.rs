@@ -1,11 +1,12 @@
 //! The client itself: connecting, endpoints, and settings per call.
 
 use std::{
+    collections::BTreeMap,
     sync::{Arc, Mutex},
     time::Duration,
 };
 
-use crate::{ConnectOptions, Result, Watcher, call::Caller, keepalive::Keeper, pool::Pool};
+use crate::{ConnectOptions, Result, Watcher, call::Caller, keepalive::Keeper, pool::Pool, required::Required};
 
 /// A handle to a cluster; cheap to clone, all clones share their connections.
 #[derive(Clone)]
@@ -17,8 +18,9 @@ pub struct Client {
 /// Background tasks, started when first needed. They hold no `Client`, so they end with the last one.
 #[derive(Default)]
 struct Shared {
-    watcher: Mutex<[Option<Watcher>; 2]>,
-    keeper: Mutex<Option<Keeper>>,
+    /// By `require_leader` and required features, which are said when a stream opens.
+    watchers: Mutex<BTreeMap<(bool, Required), Watcher>>,
+    keepers: Mutex<BTreeMap<Required, Keeper>>,
 }
 
 impl Client {
@@ -34,7 +36,8 @@ impl Client {
         let endpoints: Vec<String> = endpoints.into_iter().map(Into::into).collect();
         let pool = Arc::new(Pool::new(&endpoints, &options)?);
         let timeout = options.request_timeout;
-        let caller = Caller { pool, options: Arc::new(options), timeout, require_leader: false };
+        let caller =
+            Caller { pool, options: Arc::new(options), timeout, require_leader: false, required: Required::default() };
         Ok(Client { caller, shared: Arc::default() })
     }
 
@@ -74,15 +77,16 @@ impl Client {
         self.set_endpoints(&endpoints)
     }
 
-    /// The watcher that [`Client::watch`] uses; calls with and without `require_leader` have one each.
+    /// The watcher that [`Client::watch`] uses.
     pub(crate) fn shared_watcher(&self) -> Watcher {
-        let mut slots = self.shared.watcher.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        let slot = &mut slots[usize::from(self.caller.require_leader)];
-        slot.get_or_insert_with(|| Watcher::start(self.caller.clone())).clone()
+        let mut watchers = self.shared.watchers.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let kind = (self.caller.require_leader, self.caller.required.clone());
+        watchers.entry(kind).or_insert_with(|| Watcher::start(self.caller.clone())).clone()
     }
 
     pub(crate) fn keeper(&self) -> Keeper {
-        let mut slot = self.shared.keeper.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        slot.get_or_insert_with(|| Keeper::start(self.caller.clone())).clone()
+        let mut keepers = self.shared.keepers.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let kind = self.caller.required.clone();
+        keepers.entry(kind).or_insert_with(|| Keeper::start(self.caller.clone())).clone()
     }
 }

@@ -11,6 +11,10 @@ const PING_INTERVAL_MIN: Duration = Duration::from_secs(10);
 
 /// A channel to `endpoint` that dials when first used and again whenever the connection is gone.
 pub(crate) fn channel(endpoint: &str, options: &ConnectOptions) -> Result<Channel> {
+    Ok(builder(endpoint, options)?.connect_lazy())
+}
+
+pub(crate) fn builder(endpoint: &str, options: &ConnectOptions) -> Result<Endpoint> {
     let bad = |reason: String| Error::BadEndpoint { endpoint: endpoint.to_owned(), reason };
     let address = address(endpoint)?;
     let mut builder = Endpoint::from_shared(format!("http://{address}"))
@@ -23,7 +27,7 @@ pub(crate) fn channel(endpoint: &str, options: &ConnectOptions) -> Result<Channe
         let time = time.max(PING_INTERVAL_MIN);
         builder = builder.http2_keep_alive_interval(time).keep_alive_timeout(options.keep_alive_timeout);
     }
-    Ok(builder.connect_lazy())
+    Ok(builder)
 }
 
 /// The `host:port` behind an endpoint.

@@ -31,6 +31,17 @@ pub enum Error {
     Transport { endpoint: String, message: String, sent: bool },
     #[error("etcdclient: no available endpoints")]
     NoEndpoints,
+    /// Nothing was sent: the server would have done the call whatever is on or off.
+    #[error(
+        "{endpoint} does not answer FeatureGateStatus, so it would ignore that the call requires features; \
+         use endpoints of a lockgate cluster, or leave require_feature out"
+    )]
+    FeaturesUnknown { endpoint: String },
+    /// The call went well, but nothing says that the feature was on.
+    #[error("{endpoint} did not echo the required feature {name}; the call may have been done without it")]
+    NotEchoed { endpoint: String, name: String },
+    #[error("{name:?} is no name of a feature; a name such as AtomicIncrement is letters, digits and underscores")]
+    BadFeature { name: String },
     #[error("endpoint {endpoint:?} cannot be used: {reason}")]
     BadEndpoint { endpoint: String, reason: String },
     /// No keep-alive was answered for as long as the lease lives, so it must be taken for expired.
@@ -207,14 +218,16 @@ fn in_chain<T: StdError + 'static>(error: &dyn StdError) -> bool {
 }
 
 /// The innermost cause says most: "connection refused" rather than "transport error".
-fn describe(status: &Status) -> String {
-    let mut cause = status.source();
-    let mut text = status.message().to_owned();
-    while let Some(error) = cause {
-        text = error.to_string();
-        cause = error.source();
+pub(crate) fn innermost(error: &dyn StdError) -> String {
+    let mut last = error;
+    while let Some(cause) = last.source() {
+        last = cause;
     }
-    text
+    last.to_string()
+}
+
+fn describe(status: &Status) -> String {
+    status.source().map_or_else(|| status.message().to_owned(), innermost)
 }
 
 struct EtcdText<'a> {

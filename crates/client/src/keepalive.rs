@@ -3,6 +3,7 @@
 use std::{
     collections::HashMap,
     pin::Pin,
+    sync::Arc,
     task::{Context, Poll},
     time::Duration,
 };
@@ -11,11 +12,11 @@ use futures_util::{Stream, StreamExt, TryStreamExt, stream, stream::BoxStream};
 use proto::etcdserverpb::{LeaseKeepAliveRequest, LeaseKeepAliveResponse, lease_client::LeaseClient};
 use tokio::{sync::mpsc, time::Instant};
 use tokio_stream::wrappers::UnboundedReceiverStream;
-use tonic::Status;
 
 use crate::{
     Error, Kind, Result,
-    call::{Backoff, Caller},
+    call::{Backoff, Caller, note, noted},
+    pool::Member,
 };
 
 /// Between two requests for a lease whose renewal has not been answered.
@@ -81,7 +82,7 @@ struct Task {
     leases: HashMap<i64, Lease>,
 }
 
-type Responses = BoxStream<'static, Result<LeaseKeepAliveResponse, Status>>;
+type Responses = BoxStream<'static, Result<LeaseKeepAliveResponse>>;
 
 enum End {
     /// Nobody is left who could add a lease.
@@ -113,7 +114,7 @@ impl Task {
     async fn serve(&mut self) -> End {
         let member = self.caller.pool.pick();
         let (requests, receiver) = mpsc::unbounded_channel();
-        let mut responses = self.open(member.channel.clone(), receiver);
+        let mut responses = self.open(member.clone(), receiver);
         let mut renewed = false;
         loop {
             let Some(due) = self.leases.values().map(|lease| lease.next.min(lease.deadline)).min() else {
@@ -130,8 +131,10 @@ impl Task {
                         renewed = true;
                         self.renewed(response);
                     }
-                    Some(Err(status)) => {
-                        let _ = crate::call::note::<()>(&member, Err(status));
+                    Some(Err(error)) => {
+                        if !self.caller.required.is_empty() && error.halts_stream() {
+                            self.fail_all(&error);
+                        }
                         return End::Lost { renewed };
                     }
                     None => return End::Lost { renewed },
@@ -144,16 +147,23 @@ impl Task {
         }
     }
 
-    fn open(
-        &self,
-        channel: tonic::transport::Channel,
-        receiver: mpsc::UnboundedReceiver<LeaseKeepAliveRequest>,
-    ) -> Responses {
-        let request = self.caller.request(UnboundedReceiverStream::new(receiver));
+    fn open(&self, member: Arc<Member>, receiver: mpsc::UnboundedReceiver<LeaseKeepAliveRequest>) -> Responses {
+        let caller = self.caller.clone();
         // The server sends its headers with its first answer, so opening must not hold up asking.
-        let open =
-            async move { LeaseClient::new(channel).lease_keep_alive(request).await.map(tonic::Response::into_inner) };
+        let open = async move {
+            let request = caller.request(UnboundedReceiverStream::new(receiver));
+            let mut client = LeaseClient::new(caller.channel(&member).await?);
+            let answers = caller.accept(&member, note(&member, client.lease_keep_alive(request).await).await?)?;
+            Ok(answers.or_else(move |status| noted(member.clone(), status)))
+        };
         stream::once(open).try_flatten().boxed()
+    }
+
+    /// What is required is off, or the server does not know of it: waiting would only let the leases run out.
+    fn fail_all(&mut self, error: &Error) {
+        for (_, mut lease) in self.leases.drain() {
+            lease.tell(&Err(error.clone()));
+        }
     }
 
     fn add(&mut self, id: i64, listener: Listener) {

@@ -40,8 +40,9 @@ impl Client {
         let message = LeaseKeepAliveRequest { id };
         let send = |channel, _, request: tonic::Request<LeaseKeepAliveRequest>| async move {
             let request = request.map(|message| stream::iter([message]));
-            let mut stream = LeaseClient::new(channel).lease_keep_alive(request).await?.into_inner();
-            stream.message().await.map(tonic::Response::new)
+            let (metadata, mut stream, extensions) =
+                LeaseClient::new(channel).lease_keep_alive(request).await?.into_parts();
+            Ok(tonic::Response::from_parts(metadata, stream.message().await?, extensions))
         };
         let response = self.caller.call(Policy::Repeatable, message, send).await?;
         response.filter(|response| response.ttl > 0).ok_or_else(|| Error::from_kind(Kind::LeaseNotFound))

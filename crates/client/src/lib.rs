@@ -46,6 +46,7 @@ mod op;
 mod options;
 mod page;
 mod pool;
+mod required;
 mod snapshot;
 mod txn;
 mod watch;

@@ -23,6 +23,8 @@ pub(crate) struct Pool {
 pub(crate) struct Member {
     pub endpoint: String,
     pub channel: Channel,
+    /// A connection that has shown that its server heeds required features; made when first needed.
+    pub proven: tokio::sync::Mutex<Option<Channel>>,
     down: Mutex<Option<Down>>,
 }
 
@@ -79,7 +81,8 @@ fn members(endpoints: &[String], known: &[Arc<Member>], options: &ConnectOptions
         Some(member) => Ok(Arc::clone(member)),
         None => {
             let channel = endpoint::channel(endpoint, options)?;
-            Ok(Arc::new(Member { endpoint: endpoint.clone(), channel, down: Mutex::new(None) }))
+            let (endpoint, proven) = (endpoint.clone(), tokio::sync::Mutex::default());
+            Ok(Arc::new(Member { endpoint, channel, proven, down: Mutex::new(None) }))
         }
     };
     endpoints.iter().map(member).collect()

@@ -28,6 +28,10 @@ impl ClusterFeature {
         panic!("no such feature")
     }
 
+    pub fn find(name: &str) -> Option<ClusterFeature> {
+        FEATURES.iter().position(|row| row.name == name && row.level == Level::Cluster).map(ClusterFeature)
+    }
+
     pub fn name(self) -> &'static str {
         FEATURES[self.0].name
     }

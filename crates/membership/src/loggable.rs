@@ -99,7 +99,12 @@ pub fn may_log_data(data: &Bytes, cluster_version: Option<Version>) -> Result<()
 pub fn may_log_request(request: &InternalRaftRequest, cluster_version: Option<Version>) -> Result<(), NotYet> {
     let have = effective(cluster_version);
     let bounds = bounds();
+    // What a header requires is newer than the rest of it, and rare.
+    let requires = request.header.as_ref().is_some_and(|header| !header.required_features.is_empty());
     match Shape::of(request) {
+        _ if requires && have < bounds.requirement => {
+            may_log_data(&Bytes::from(request.encode_to_vec()), cluster_version)
+        }
         Shape::Write if have >= bounds.write => Ok(()),
         // Also where all are ours: an empty operation stops any member.
         Shape::Txn(txn) if have >= bounds.txn && knows_values(txn) => check_harm(harms_etcd(txn), have),
@@ -129,6 +134,7 @@ fn check_harm(harm: Option<Harm>, have: Version) -> Result<(), NotYet> {
 struct Bounds {
     write: Version,
     txn: Version,
+    requirement: Version,
 }
 
 fn bounds() -> &'static Bounds {
@@ -147,6 +153,7 @@ fn bounds() -> &'static Bounds {
                 "etcdserverpb.LeaseGrantRequest",
             ]),
             txn: newest(&["etcdserverpb.TxnRequest"]),
+            requirement: newest(&["etcdserverpb.RequestHeader"]),
         }
     })
 }
@@ -200,10 +207,6 @@ impl Shape<'_> {
         else {
             return Shape::Other;
         };
-        // What a header requires is newer than the rest of it, and rare.
-        if header.as_ref().is_some_and(|header| !header.required_features.is_empty()) {
-            return Shape::Other;
-        }
         let has_id = *id != 0 || header.is_some();
         let writes = put.is_some() || delete_range.is_some() || lease_grant.is_some() || lease_revoke.is_some();
         match (has_id, writes, txn) {

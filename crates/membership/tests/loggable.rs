@@ -70,6 +70,11 @@ fn bad_sort() -> TxnRequest {
     txn(vec![RequestOp { request: Some(Request::RequestRange(range)) }], vec![])
 }
 
+fn requiring(mut request: InternalRaftRequest) -> InternalRaftRequest {
+    request.header.get_or_insert_default().required_features.push("F".into());
+    request
+}
+
 fn text(result: Result<(), NotYet>) -> String {
     result.map_or_else(|e| e.to_string(), |()| "ok".into())
 }
@@ -86,6 +91,8 @@ const AT_3_7: &str = "the log may not hold this entry at cluster version 3.7: ";
 #[test_case(test_of("3.8.0"), V3_7, "{3.7}downgrade_version_test needs 3.8"; "a test above its version")]
 #[test_case(test_of("3.5.0"), None, "{3.5}downgrade_version_test needs 3.6"; "no version counts as 3.5")]
 #[test_case(test_of("3.5.0"), Some(Version::new(3, 0)), "{3.5}downgrade_version_test needs 3.6"; "3.0 counts as 3.5")]
+#[test_case(requiring(of_txn(txn(vec![put("a", true)], vec![]))), V3_7, "{3.7}txn needs 3.8"; "a required feature below the gates")]
+#[test_case(requiring(of_txn(txn(vec![put("a", true)], vec![]))), V3_8, "ok"; "a required feature")]
 #[test_case(request(), V3_7, "{3.7}it asks for nothing that is known"; "nothing")]
 #[test_case(InternalRaftRequest { put: Some(PutRequest::default()), ..Default::default() }, V3_7, "{3.7}it has neither an id nor a header"; "no id")]
 #[test_case(set_version("3.8"), V3_7, "{3.7}\"3.8\" is no cluster version; the right form is X.Y.Z"; "a short version")]
@@ -203,7 +210,14 @@ fn any_request() -> impl Strategy<Value = InternalRaftRequest> {
     let both = (any_key(), prop::sample::select(vec!["3.6.0", "3.9.0"])).prop_map(|(key, version)| {
         InternalRaftRequest { put: Some(PutRequest { key, ..Default::default() }), ..test_of(version) }
     });
-    prop_oneof![4 => txn, 2 => writes, 1 => tests, 1 => both]
+    let requests = prop_oneof![4 => txn, 2 => writes, 1 => tests, 1 => both];
+    let required = prop::option::weighted(0.3, prop::collection::vec("[A-Z]?", 0..3));
+    (requests, required).prop_map(|(mut request, required)| {
+        if let Some(required) = required {
+            request.header.get_or_insert_default().required_features = required;
+        }
+        request
+    })
 }
 
 fn any_version() -> impl Strategy<Value = Option<Version>> {

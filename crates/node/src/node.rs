@@ -171,6 +171,11 @@ impl Node {
         &self.gates
     }
 
+    /// The entry that last turned a cluster feature on or off.
+    pub fn gate_index(&self) -> u64 {
+        self.cluster.read().gate().index
+    }
+
     /// Whether the cluster has heard of this member's name: it has been here before.
     pub fn own_name_is_known(&self) -> bool {
         let cluster = self.cluster.read();
@@ -215,7 +220,9 @@ impl Node {
     ///
     /// Returns whether the raft thread must look at it again, because it needs a version or sets one.
     async fn check_loggable(&self, request: &InternalRaftRequest) -> Result<bool, ProposeError> {
-        if may_log_request(request, None).is_ok() {
+        // What requires features needs a version for sure.
+        let requires = request.header.as_ref().is_some_and(|header| !header.required_features.is_empty());
+        if !requires && may_log_request(request, None).is_ok() {
             return Ok(request.cluster_version_set.is_some());
         }
         if !self.caught_up.load(Ordering::Acquire) {

@@ -69,8 +69,8 @@ pub fn min_version_of_request(bytes: &[u8]) -> Result<MinVersion, MinVersionErro
     let message = request_index(schema);
     let found = walk_message(schema, message, bytes)?;
     let MinVersion::Known(version) = found else { return Ok(found) };
-    // Only a request that uses something this new can hold the test request, so most are not decoded.
-    if version < TEST_REQUEST_SINCE {
+    // Only a request that uses something this new can hold the test request, and few do, so most are not decoded.
+    if version < TEST_REQUEST_SINCE || !has_field(bytes, TEST_REQUEST) {
         return Ok(found);
     }
     let request = etcdserverpb::InternalRaftRequest::decode(bytes).ok();
@@ -80,6 +80,12 @@ pub fn min_version_of_request(bytes: &[u8]) -> Result<MinVersion, MinVersionErro
 }
 
 const TEST_REQUEST_SINCE: Version = Version::new(3, 6);
+/// The number of `downgrade_version_test`.
+const TEST_REQUEST: u32 = 9900;
+
+fn has_field(mut bytes: &[u8], wanted: u32) -> bool {
+    std::iter::from_fn(|| wire::next_field(&mut bytes).ok().flatten()).any(|(number, _)| number == wanted)
+}
 
 impl MinVersion {
     /// The newer of the two.

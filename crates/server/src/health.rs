@@ -53,6 +53,10 @@ impl Health for HealthOf {
         self.0.node.is_learner()
     }
 
+    fn feature_gates(&self) -> String {
+        self.0.feature_gate_page()
+    }
+
     fn versions(&self) -> Versions {
         let view = self.0.node.backend().view();
         Versions {

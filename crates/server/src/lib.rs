@@ -18,6 +18,7 @@ pub mod metrics;
 mod observer;
 mod peers;
 mod reflection;
+mod required;
 mod server;
 mod services;
 mod snapshot;

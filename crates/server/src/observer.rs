@@ -5,6 +5,7 @@ use std::{
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
+use membership::{gate::GATE_SINCE, registry_version};
 use node::Node;
 use proto::etcdserverpb::AlarmType;
 use storage::CommitTimes;
@@ -68,6 +69,10 @@ impl node::Observer for MetricsObserver {
         self.0.server.slow_apply.inc();
     }
 
+    fn gate_changed(&self) {
+        self.0.feature_gate.changes.inc();
+    }
+
     fn applied(&self, request: &'static str, success: bool, took: Duration) {
         self.0.server.apply_duration.observe(Op::named(request), success, took.as_secs_f64());
     }
@@ -101,16 +106,29 @@ pub fn attach(metrics: &Metrics, node: &Arc<Node>, features: &Features) {
     metrics.server.set_id(node.member_id().0);
     for row in features.metric_rows() {
         metrics.server.set_feature(row.name, row.stage, row.value != 0);
+        metrics.feature_gate.set_enabled(&row);
     }
     let quota = node.quota().bytes_max().map_or(-1, |max| max as i64);
     metrics.server.quota_backend_bytes.set(quota);
     // Weak: the metrics must not keep a stopped member's file open.
-    let node = Arc::downgrade(node);
+    let (node, features) = (Arc::downgrade(node), features.clone());
     metrics.before_render(move |metrics| {
         if let Some(node) = node.upgrade() {
             refresh(metrics, &node);
+            refresh_gate(metrics, &node, &features);
         }
     });
+}
+
+/// Before there is a gate, the features of its first version are shown, all off.
+fn refresh_gate(metrics: &Metrics, node: &Node, features: &Features) {
+    let gate = &metrics.feature_gate;
+    gate.index.set(node.gate_index() as i64);
+    gate.proposals_due.set(node.is_proposal_due().into());
+    let version = node.cluster_version().map_or(GATE_SINCE, |version| version.max(GATE_SINCE));
+    let enabled = node.gates().enabled();
+    let decided = features.registry().decided(registry_version(version), |name| enabled.has_named(name));
+    decided.metric_rows().for_each(|row| gate.set_enabled(&row));
 }
 
 fn refresh(metrics: &Metrics, node: &Node) {

@@ -13,6 +13,7 @@ use proto::{
     v3lockpb::lock_server::LockServer,
 };
 use tokio::{sync::watch, task::JoinSet};
+use tower::Layer;
 
 use crate::{
     auto_compaction,
@@ -28,6 +29,7 @@ use crate::{
         Metrics,
         grpc::{GrpcLayer, Guard},
     },
+    required::RequireLayer,
     services::{
         ClusterService, Context, ElectionService, Known, KvService, LeaseService, Limits, LockService,
         MaintenanceService, WatchService,
@@ -201,7 +203,10 @@ fn grpc_router(context: &Context, metrics: &Arc<Metrics>) -> Router {
         .add_service(Known::new(election))
         .add_service(crate::health::grpc())
         .add_service(crate::reflection::service());
-    routes.routes().into_axum_router().reset_fallback().layer(GrpcLayer::new(metrics.grpc.clone(), guard(context)))
+    let (counts, requires) = (GrpcLayer::new(metrics.grpc.clone(), guard(context)), RequireLayer::new(context.clone()));
+    // As one layer, because the router boxes what each gives.
+    let both = tower::layer::layer_fn(move |route| counts.layer(requires.layer(route)));
+    routes.routes().into_axum_router().reset_fallback().layer(both)
 }
 
 fn guard(context: &Context) -> Guard {

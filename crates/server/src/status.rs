@@ -76,14 +76,6 @@ pub fn message_too_large(found: usize, max: usize) -> Status {
     Status::new(Code::ResourceExhausted, format!("grpc: received message larger than max ({found} vs. {max})"))
 }
 
-/// What a later version will do. Named, so that nobody takes it for a failure.
-pub fn unsupported(what: &str) -> Status {
-    Status::new(
-        Code::Unimplemented,
-        format!("lockgate: {what} is not supported by this version, which runs clusters of one member"),
-    )
-}
-
 pub fn from_mvcc(error: &mvcc::Error) -> Status {
     match error {
         mvcc::Error::Compacted { .. } => compacted(),
@@ -221,20 +213,52 @@ fn from_apply(error: &ApplyError) -> Status {
     }
 }
 
+/// Marks statuses about features, which keep their code where others lose it.
+#[derive(Debug, thiserror::Error)]
+#[error("a required cluster feature is off")]
+struct FeatureRefusal;
+
+pub fn is_feature_refusal(status: &Status) -> bool {
+    std::error::Error::source(status).is_some_and(|source| source.is::<FeatureRefusal>())
+}
+
+fn feature_refusal(text: String) -> Status {
+    let mut status = Status::new(Code::FailedPrecondition, text);
+    status.set_source(std::sync::Arc::new(FeatureRefusal));
+    status
+}
+
 /// A feature that a request needs is off where it was judged.
 pub fn feature_off(feature: &str) -> Status {
-    let text = format!("lockgate: cluster feature {feature} is off; `lockgatectl endpoint featuregate` says why");
-    Status::new(Code::FailedPrecondition, text)
+    feature_refusal(format!("lockgate: cluster feature {feature} is off; `lockgatectl endpoint featuregate` says why"))
+}
+
+/// A call that requires what nobody knows must not happen.
+pub fn required_unknown(name: &str) -> Status {
+    let known = membership::features::FEATURES.iter().filter(|row| row.level == featuregate::Level::Cluster);
+    let known: Vec<_> = known.map(|row| row.name).collect();
+    feature_refusal(format!(
+        "lockgate: the required feature {name:?} is no cluster feature that this member knows; these are {}",
+        known.join(", ")
+    ))
+}
+
+/// Metadata that names no features.
+pub fn bad_requirement(found: &str) -> Status {
+    let text = format!(
+        "lockgate: metadata require-feature holds {found:?}, which is no name of a feature; \
+         send names such as AtomicIncrement, one in each value or separated by commas"
+    );
+    Status::new(Code::InvalidArgument, text)
 }
 
 /// A feature cannot be on at this cluster version.
 pub fn feature_needs_version(feature: &str, version: Option<proto::Version>) -> Status {
     let at = version.map_or("not decided".to_owned(), |v| v.to_string());
     let since = membership::gate::GATE_SINCE;
-    let text = format!(
+    feature_refusal(format!(
         "lockgate: cluster feature {feature} is off: it needs cluster version {since}, and the cluster's is {at}"
-    );
-    Status::new(Code::FailedPrecondition, text)
+    ))
 }
 
 pub fn unknown_feature(name: &str, version: &str, known: &[String]) -> Status {

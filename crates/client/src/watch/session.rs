@@ -3,7 +3,7 @@
 //! **Invariant:** `Watching::request.start_revision` is always the first revision that its owner has not been
 //! given, or 0 before the server has told where "now" is. Resuming is creating again with the same request.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 use futures_util::{StreamExt, TryStreamExt, stream, stream::BoxStream};
 use proto::etcdserverpb::{
@@ -12,12 +12,13 @@ use proto::etcdserverpb::{
 };
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::UnboundedReceiverStream;
-use tonic::{Code, Status, transport::Channel};
+use tonic::Code;
 
 use super::{Canceled, fragment::Fragments};
 use crate::{
     Error, Kind,
-    call::{Backoff, Caller, note},
+    call::{Backoff, Caller, note, noted},
+    pool::Member,
 };
 
 /// Progress for all watches of the stream.
@@ -31,7 +32,7 @@ pub(super) enum Command {
 
 type Sender = mpsc::UnboundedSender<Result<WatchResponse, Canceled>>;
 type Requests = mpsc::UnboundedSender<WatchRequest>;
-type Responses = BoxStream<'static, Result<WatchResponse, Status>>;
+type Responses = BoxStream<'static, Result<WatchResponse, Error>>;
 
 struct Watching {
     request: WatchCreateRequest,
@@ -79,7 +80,7 @@ impl Session {
     async fn serve(&mut self) -> (End, bool) {
         let member = self.caller.pool.pick();
         let (requests, receiver) = mpsc::unbounded_channel();
-        let mut responses = self.open(member.channel.clone(), receiver);
+        let mut responses = self.open(member.clone(), receiver);
         let mut fragments = Fragments::default();
         let mut answered = false;
         for watching in self.watches.values_mut() {
@@ -102,20 +103,22 @@ impl Session {
                             self.handle_response(response, &requests);
                         }
                     }
-                    Some(Err(status)) => return (End::Broken(note::<()>(&member, Err(status)).err()), answered),
+                    Some(Err(error)) => return (End::Broken(Some(error)), answered),
                     None => return (End::Broken(None), answered),
                 },
             }
         }
     }
 
-    fn open(&self, channel: Channel, receiver: mpsc::UnboundedReceiver<WatchRequest>) -> Responses {
-        let limits = self.caller.limits();
-        let request = self.caller.request(UnboundedReceiverStream::new(receiver));
+    fn open(&self, member: Arc<Member>, receiver: mpsc::UnboundedReceiver<WatchRequest>) -> Responses {
+        let caller = self.caller.clone();
         // The server sends its headers with its first answer, so opening must not hold up requests.
         let open = async move {
-            let mut client = WatchClient::new(channel).max_decoding_message_size(limits.recv);
-            client.watch(request).await.map(tonic::Response::into_inner)
+            let request = caller.request(UnboundedReceiverStream::new(receiver));
+            let channel = caller.channel(&member).await?;
+            let mut client = WatchClient::new(channel).max_decoding_message_size(caller.limits().recv);
+            let answers = caller.accept(&member, note(&member, client.watch(request).await).await?)?;
+            Ok(answers.or_else(move |status| noted(member.clone(), status)))
         };
         stream::once(open).try_flatten().boxed()
     }

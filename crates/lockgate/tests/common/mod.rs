@@ -1,6 +1,10 @@
 //! A member of the built binary in a temporary directory, for tests from the outside.
 #![allow(dead_code, reason = "each test file uses a part")]
 
+pub mod etcd;
+pub mod group;
+pub mod plain_http;
+
 use std::{
     fs::{self, File},
     net::TcpListener,
@@ -88,9 +92,22 @@ impl Place {
         self.spawn_command(command)
     }
 
+    /// Starts a member on a port that another has left, and waits until it serves.
+    pub fn start_at(&self, port: u16, flags: &[&str]) -> Member {
+        let mut command = Command::new(BINARY);
+        command.args(flags);
+        let mut member = self.spawn_at(port, command);
+        member.wait_ready().unwrap_or_else(|ended| panic!("the member ended with {}:\n{}", ended.status, ended.log));
+        member
+    }
+
     /// Starts a member by a command that ends in the binary and its first flags.
-    pub fn spawn_command(&self, mut command: Command) -> Member {
-        let (port, peer) = (free_port(), free_port());
+    pub fn spawn_command(&self, command: Command) -> Member {
+        self.spawn_at(free_port(), command)
+    }
+
+    fn spawn_at(&self, port: u16, mut command: Command) -> Member {
+        let peer = free_port();
         let log = self.dir.path().join("log");
         let file = File::create(&log).expect("log file");
         let (client, peer) = (format!("http://127.0.0.1:{port}"), format!("http://127.0.0.1:{peer}"));
@@ -181,6 +198,28 @@ impl Drop for Member {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
+    }
+}
+
+/// Members propose and the leader decides a moment after the start.
+pub async fn wait_for_feature(client: &Client, feature: &str, on: bool) {
+    let begin = Instant::now();
+    loop {
+        let status = client.feature_gate_status([feature]).await.expect("status");
+        if status.features[0].enabled == on {
+            return;
+        }
+        assert!(begin.elapsed() < START_MAX, "{feature} is never {on}: {status:?}");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+/// The leader decides on a version a moment after the start.
+pub async fn wait_for_version(client: &Client, version: &str) {
+    let begin = Instant::now();
+    while client.feature_gate_status([""; 0]).await.expect("status").cluster_version != version {
+        assert!(begin.elapsed() < START_MAX, "the cluster version is never {version}");
+        tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }
 

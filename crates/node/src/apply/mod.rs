@@ -11,6 +11,8 @@ mod increment;
 mod kv;
 mod lease;
 pub mod quota;
+#[cfg(test)]
+mod required_tests;
 
 use std::{sync::Arc, time::Instant};
 

@@ -11,7 +11,9 @@ use base64::{
     engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig},
 };
 use http::{HeaderMap, HeaderName, HeaderValue, header, request::Parts};
-use tonic::{Code, Status};
+use tonic::{Code, Status, metadata::MetadataMap};
+
+use crate::{required, status};
 
 const PREFIX: &str = "grpc-metadata-";
 
@@ -50,7 +52,9 @@ pub(super) fn incoming(parts: &Parts) -> Result<HeaderMap, Status> {
         if name == header::AUTHORIZATION {
             append(&mut out, "authorization", value);
         }
-        if let Some(key) = name.as_str().strip_prefix(PREFIX) {
+        if let Some(value) = requirement(name, value)? {
+            out.append(required::KEY, value);
+        } else if let Some(key) = name.as_str().strip_prefix(PREFIX) {
             check_binary(name, key, value)?;
             append(&mut out, key, value);
         } else if WELL_KNOWN.contains(&name.as_str()) {
@@ -62,6 +66,15 @@ pub(super) fn incoming(parts: &Parts) -> Result<HeaderMap, Status> {
     out.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/grpc"));
     out.insert(header::TE, HeaderValue::from_static("trailers"));
     Ok(out)
+}
+
+/// What a call requires must not get lost on the way, as other metadata does that cannot be passed on. It may come with
+/// the prefix of metadata or without.
+fn requirement(name: &HeaderName, value: &HeaderValue) -> Result<Option<HeaderValue>, Status> {
+    if name.as_str().strip_prefix(PREFIX).unwrap_or(name.as_str()) != required::KEY.as_str() {
+        return Ok(None);
+    }
+    if is_printable(value) { Ok(Some(value.clone())) } else { Err(status::bad_requirement("no text")) }
 }
 
 /// The HTTP response headers for the metadata of a gRPC response.
@@ -78,6 +91,15 @@ pub(super) fn outgoing(metadata: &HeaderMap) -> HeaderMap {
         }
     }
     out
+}
+
+/// What of the metadata of an error is passed on: that the server heeds required features. etcd passes on nothing.
+pub(super) fn echoed(metadata: &MetadataMap) -> HeaderMap {
+    let mut echo = HeaderMap::new();
+    for value in metadata.as_ref().get_all(required::KEY) {
+        echo.append(required::KEY, value.clone());
+    }
+    outgoing(&echo)
 }
 
 /// The time a client gives the call with `Grpc-Timeout`, such as `500m` or `2S`; zero and none are no limit.
@@ -103,12 +125,15 @@ pub(super) fn timeout(headers: &HeaderMap) -> Result<Option<Duration>, Status> {
     Ok((count != 0).then(|| Duration::from_nanos(nanos.saturating_mul(count.max(0).unsigned_abs()))))
 }
 
+fn is_printable(value: &HeaderValue) -> bool {
+    value.as_bytes().iter().all(|b| (0x20..=0x7e).contains(b))
+}
+
 fn append(out: &mut HeaderMap, key: &str, value: &HeaderValue) {
     // What gRPC keeps for itself is not for clients to set.
     let reserved = key.starts_with("grpc-") || ["te", "user-agent", "content-type", "connection"].contains(&key);
-    let printable = value.as_bytes().iter().all(|b| (0x20..=0x7e).contains(b));
     if !reserved
-        && printable
+        && is_printable(value)
         && let Ok(name) = HeaderName::try_from(key)
     {
         out.append(name, value.clone());
@@ -179,6 +204,19 @@ mod tests {
     fn timeouts(text: &str) -> Result<Option<Duration>, String> {
         let headers = HeaderMap::from_iter([(HeaderName::from_static("grpc-timeout"), text.parse().unwrap())]);
         timeout(&headers).map_err(|status| status.message().to_owned())
+    }
+
+    #[test]
+    fn what_is_required_is_passed_on_or_refused() {
+        let incoming = |name: &str, value: &[u8]| {
+            let request = http::Request::builder().header(name, value).body(()).unwrap();
+            incoming(&request.into_parts().0).map(|out| out.get_all(required::KEY).iter().cloned().collect::<Vec<_>>())
+        };
+        for name in ["Grpc-Metadata-Require-Feature", "require-feature"] {
+            assert_eq!(incoming(name, b"AtomicIncrement").unwrap(), ["AtomicIncrement"]);
+            assert_eq!(incoming(name, b"").unwrap(), [""]);
+            assert_eq!(incoming(name, b"\xff").unwrap_err().code(), Code::InvalidArgument);
+        }
     }
 
     #[test]

@@ -4,12 +4,15 @@ use axum::response::{IntoResponse, Response};
 use http::{HeaderValue, StatusCode, header};
 use tonic::{Code, Status};
 
+use super::metadata;
+
 pub(super) const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
 /// The answer to a call that failed before anything was sent.
 pub(super) fn error_response(status: &Status) -> Response {
     let mut response = (http_status(status.code()), error_json(status)).into_response();
     response.headers_mut().insert(header::CONTENT_TYPE, JSON);
+    response.headers_mut().extend(metadata::echoed(status.metadata()));
     if status.code() == Code::Unauthenticated
         && let Ok(message) = HeaderValue::from_str(status.message())
     {

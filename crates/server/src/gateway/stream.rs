@@ -80,6 +80,7 @@ async fn respond(mut answers: Answers, headers: &HeaderMap) -> Response {
 fn stream_error(status: &Status) -> Response {
     let mut response = (http_status(status.code()), error_line(status)).into_response();
     response.headers_mut().insert(header::CONTENT_TYPE, JSON);
+    response.headers_mut().extend(metadata::echoed(status.metadata()));
     response
 }
 

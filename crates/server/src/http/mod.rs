@@ -1,4 +1,5 @@
-//! HTTP endpoints beside the gateway: /health, /livez, /readyz, /version, /metrics, /debug/vars.
+//! HTTP endpoints beside the gateway: /health, /livez, /readyz, /version, /metrics, /debug/vars,
+//! /feature-gates.
 //!
 //! `routes` gives the router for a client port, to be merged with the gateway's and closed by `finish`; `metrics_only`
 //! is what `--listen-metrics-urls` serves. Answers are etcd's to the byte, except for the order of checks, which etcd
@@ -7,6 +8,7 @@
 pub mod access;
 mod answer;
 mod checks;
+mod feature_gates;
 mod health;
 mod query;
 mod vars;
@@ -33,6 +35,10 @@ pub trait Health: Send + Sync + 'static {
     fn leader(&self) -> Option<u64>;
     fn is_learner(&self) -> bool;
     fn versions(&self) -> Versions;
+    /// The page of the cluster feature gate, as JSON.
+    fn feature_gates(&self) -> String {
+        "{}".to_owned()
+    }
     /// JSON for `raft.status` of /debug/vars.
     fn raft_status(&self) -> serde_json::Value {
         serde_json::Value::Null
@@ -81,7 +87,11 @@ impl<H> Clone for App<H> {
 /// Endpoints of a client port.
 pub fn routes<H: Health>(health: Arc<H>, metrics: Arc<Metrics>) -> Router {
     let app = App { health, metrics };
-    base().route("/version", any(version)).route("/debug/vars", any(vars::handle)).with_state(app)
+    base()
+        .route("/version", any(version))
+        .route("/debug/vars", any(vars::handle))
+        .route("/feature-gates", any(feature_gates::handle))
+        .with_state(app)
 }
 
 /// Endpoints of `--listen-metrics-urls`, with etcd's answer to unknown paths.

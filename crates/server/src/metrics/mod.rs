@@ -4,6 +4,7 @@
 
 mod build;
 pub mod disk;
+pub mod feature_gate;
 pub mod grpc;
 mod methods;
 pub mod mvcc;
@@ -32,6 +33,7 @@ pub struct Metrics {
     pub lease: mvcc::Lease,
     pub network: network::Network,
     pub grpc: Arc<grpc::Grpc>,
+    pub feature_gate: feature_gate::FeatureGate,
     pub scrape: Scrape,
     registry: Registry,
     descriptors: Vec<Descriptor>,
@@ -61,6 +63,7 @@ impl Metrics {
         let lease = mvcc::Lease::new(b);
         let network = network::Network::new(b);
         let grpc = Arc::new(grpc::Grpc::new(b, extensive));
+        let feature_gate = feature_gate::FeatureGate::new(b);
         let scrape = Scrape::new(b);
         process::register(b);
         let (registry, descriptors) = builder.finish();
@@ -75,6 +78,7 @@ impl Metrics {
             lease,
             network,
             grpc,
+            feature_gate,
             scrape,
             registry,
             descriptors,

@@ -16,9 +16,7 @@ pub struct ClusterService(pub Context);
 #[tonic::async_trait]
 impl Cluster for ClusterService {
     async fn member_list(&self, request: Request<MemberListRequest>) -> Result<Response<MemberListResponse>, Status> {
-        if request.into_inner().linearizable {
-            self.0.linearize().await?;
-        }
+        self.0.settle(request.into_inner().linearizable).await?;
         let members = list(&self.0.node.cluster());
         Ok(Response::new(MemberListResponse { header: self.header(), members }))
     }

@@ -32,9 +32,7 @@ impl Context {
         &self,
         request: &FeatureGateStatusRequest,
     ) -> Result<FeatureGateStatusResponse, Status> {
-        if !request.serializable && !self.node.is_learner() {
-            self.linearize().await?;
-        }
+        self.settle(!request.serializable && !self.node.is_learner()).await?;
         let applied_index = self.node.status().applied_index;
         let cluster = self.node.cluster();
         Ok(FeatureGateStatusResponse {
@@ -67,7 +65,7 @@ impl Context {
 
 /// The features asked for, or all that are known: those with a spec at the cluster version, and those that a member
 /// proposes.
-fn features(cluster: &Cluster, names: &[String]) -> Result<Vec<Feature>, Status> {
+pub(super) fn features(cluster: &Cluster, names: &[String]) -> Result<Vec<Feature>, Status> {
     let known = known(cluster);
     if let Some(name) = names.iter().find(|name| !known.contains(*name)) {
         let version = cluster.version().map_or("undecided".into(), |v| v.to_string());

@@ -96,12 +96,10 @@ impl UnaryService<RangeRequest> for Range {
 impl Context {
     pub(crate) async fn range(&self, request: &RangeRequest) -> Result<RangeResult, Status> {
         check::range(request).map_err(|e| status::from_check(&e))?;
-        if !request.serializable {
-            if self.node.is_learner() {
-                return Err(status::not_supported_for_learner());
-            }
-            self.linearize().await?;
+        if !request.serializable && self.node.is_learner() {
+            return Err(status::not_supported_for_learner());
         }
+        self.settle(!request.serializable).await?;
         if !is_large(request) {
             return self.node.store().range(request).map_err(|e| status::from_mvcc(&e));
         }

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use membership::{ATOMIC_INCREMENT, ClusterFeature, gate::GATE_SINCE};
+use membership::ATOMIC_INCREMENT;
 use mvcc::check;
 use node::{Response as Applied, quota};
 use proto::etcdserverpb::{
@@ -30,9 +30,7 @@ impl Kv for KvService {
     async fn range_stream(&self, request: Request<RangeRequest>) -> Result<Response<RangeChunks>, Status> {
         let request = request.into_inner();
         check::range_stream(&request).map_err(|e| status::from_check(&e))?;
-        if !request.serializable {
-            self.0.linearize().await?;
-        }
+        self.0.settle(!request.serializable).await?;
         Ok(Response::new(RangeChunks::new(self.0.clone(), request)))
     }
 
@@ -71,9 +69,7 @@ impl Kv for KvService {
         check::txn(&request, self.0.limits.txn_ops_max).map_err(|e| status::from_check(&e))?;
         let mut response = if mvcc::is_read_only(&request) {
             let begin = Instant::now();
-            if !mvcc::is_serializable(&request) {
-                self.0.linearize().await?;
-            }
+            self.0.settle(!mvcc::is_serializable(&request)).await?;
             let result = self.0.node.store().read_txn(&request);
             let took = begin.elapsed().as_secs_f64();
             self.0.metrics.server.request_duration.observe(Op::ReadonlyTxn, result.is_ok(), took);
@@ -93,7 +89,7 @@ impl Kv for KvService {
     async fn increment(&self, request: Request<IncrementRequest>) -> Result<Response<IncrementResponse>, Status> {
         let request = request.into_inner();
         check::increment(&request).map_err(|e| status::from_check(&e))?;
-        self.0.check_feature(ATOMIC_INCREMENT).await?;
+        self.0.check_has_gate(ATOMIC_INCREMENT.name()).await?;
         self.0.check_quota(quota::increment_cost(&request))?;
         let increment = InternalRaftRequest { increment: Some(request), ..Default::default() };
         match self.0.propose(increment).await? {
@@ -124,22 +120,6 @@ impl Kv for KvService {
 }
 
 impl Context {
-    /// Below the version that has the gate nothing of a feature may be proposed. From there on the entry is judged
-    /// where it is applied.
-    pub(super) async fn check_feature(&self, feature: ClusterFeature) -> Result<(), Status> {
-        let has_gate = || self.node.cluster_version().is_some_and(|version| version >= GATE_SINCE);
-        if has_gate() {
-            return Ok(());
-        }
-        // This member may be behind.
-        self.linearize().await?;
-        if has_gate() {
-            Ok(())
-        } else {
-            Err(status::feature_needs_version(feature.name(), self.node.cluster_version()))
-        }
-    }
-
     /// Turns a write away before it enters the log, and raises the alarm.
     pub(super) fn check_quota(&self, cost: u64) -> Result<(), Status> {
         if self.node.quota().fits(self.node.backend(), cost) {

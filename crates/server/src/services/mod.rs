@@ -3,6 +3,7 @@
 mod cluster;
 mod concurrency;
 mod feature_gate;
+mod feature_gate_page;
 pub mod hot;
 mod known;
 mod kv;
@@ -16,7 +17,8 @@ use std::{
     time::{Duration, Instant},
 };
 
-use node::{Node, ProposeError};
+use membership::gate::GATE_SINCE;
+use node::{ApplyError, Node, ProposeError};
 use proto::etcdserverpb::{InternalRaftRequest, ResponseHeader};
 use tokio::runtime::Handle;
 use tonic::Status;
@@ -33,6 +35,7 @@ pub use self::{
 use crate::{
     cluster::Part,
     metrics::{Metrics, server::Op},
+    required::{self, Required},
     status,
 };
 
@@ -89,16 +92,56 @@ impl Context {
         Some(if revision == 0 { self.header() } else { self.header_at(revision) })
     }
 
-    async fn propose(&self, request: InternalRaftRequest) -> Result<node::Response, Status> {
+    /// Proposes a request, and with it what its call requires.
+    async fn propose(&self, mut request: InternalRaftRequest) -> Result<node::Response, Status> {
+        let required = required::current();
+        if let Some(required) = &required {
+            self.require(required, &mut request).await?;
+        }
         let (begin, op) = (Instant::now(), Op::named(node::request_name(&request)));
         let result = self.node.propose(request).await;
         // An error that apply answers is an answer.
         let success = matches!(result, Ok(_) | Err(ProposeError::Apply(_)));
         self.metrics.server.request_duration.observe(op, success, begin.elapsed().as_secs_f64());
-        result.map_err(|e| status::from_propose(&e))
+        result.map_err(|error| match (error, required.as_ref().and_then(|required| required.names().next())) {
+            // The version went below the gate's on the way.
+            (ProposeError::NotYet(_) | ProposeError::Apply(ApplyError::NotYet(_)), Some(feature)) => {
+                status::feature_needs_version(feature, self.node.cluster_version())
+            }
+            (error, _) => status::from_propose(&error),
+        })
     }
 
-    async fn linearize(&self) -> Result<(), Status> {
+    /// Puts what the call requires into its entry, where it is judged when that is applied.
+    async fn require(&self, required: &Required, request: &mut InternalRaftRequest) -> Result<(), Status> {
+        for name in required.names() {
+            self.check_has_gate(name).await?;
+        }
+        request.header.get_or_insert_default().required_features = required.names().map(str::to_owned).collect();
+        Ok(())
+    }
+
+    /// Below the version that has the gate nothing of a feature may be proposed. From there on the entry is judged
+    /// where it is applied.
+    async fn check_has_gate(&self, feature: &str) -> Result<(), Status> {
+        let has_gate = || self.node.cluster_version().is_some_and(|version| version >= GATE_SINCE);
+        if has_gate() {
+            return Ok(());
+        }
+        // This member may be behind.
+        self.linearize().await?;
+        if has_gate() { Ok(()) } else { Err(status::feature_needs_version(feature, self.node.cluster_version())) }
+    }
+
+    /// Waits until a read may be answered, and judges what its call requires as of there.
+    async fn settle(&self, linearizable: bool) -> Result<(), Status> {
+        if linearizable {
+            self.linearize().await?;
+        }
+        required::judge_current(&self.node)
+    }
+
+    pub(crate) async fn linearize(&self) -> Result<(), Status> {
         self.node.read_index().await.map_err(|error| {
             self.metrics.server.read_indexes_failed.inc();
             status::from_read(error)

@@ -38,7 +38,9 @@ pub fn run(all: bool) -> Result<()> {
         Unit::peer(&cache, dir, &of_dir).make(|into| build_peer(into, &of_dir))?;
     }
     let sources = root()?.join("interop");
-    Unit::client(&cache, "go", &sources.join("go"))?.make(|into| build_go_client(&sources.join("go"), into))?;
+    let mut go = Unit::client(&cache, "go", &sources.join("go"))?;
+    go.programs.push("required".to_owned());
+    go.make(|into| build_go_client(&sources.join("go"), into))?;
     let recipe = PYTHON_PACKAGES.join("\n");
     Unit { into: cache.join(CLIENTS).join("python"), recipe, programs: vec!["venv/bin/python".to_owned()] }
         .make(build_python_client)?;
@@ -149,7 +151,10 @@ fn check_version(program: &Program, path: &Path) -> Result<()> {
 }
 
 fn build_go_client(sources: &Path, into: &Path) -> Result<()> {
-    with_tries("build", || run_command(go(sources).args(["build", "-o"]).arg(into.join("scenario")).arg(".")))
+    for (program, package) in [("scenario", "."), ("required", "./required")] {
+        with_tries("build", || run_command(go(sources).args(["build", "-o"]).arg(into.join(program)).arg(package)))?;
+    }
+    Ok(())
 }
 
 fn build_rust_client(cache: &Path, sources: &Path, into: &Path) -> Result<()> {

@@ -11,6 +11,7 @@ mod load;
 mod normal;
 mod peer;
 mod report;
+mod required;
 mod scenario;
 mod server;
 
@@ -108,6 +109,10 @@ fn scenarios(tools: &Tools, all: bool) -> Result<Vec<Named<'_>>> {
         list.push((scenario.name(), Box::new(move || scenario.run(etcd, ours))));
     }
     let etcdutl = peer::find(&tools.cache, peer::ETCD, "etcdutl")?;
+    if is_ours(&ours.path) {
+        let path = ours.path.clone();
+        list.push(("required feature (Go)", Box::new(move || required::run(etcd, &path))));
+    }
     list.push(("dir: taken over, stopped", Box::new(|| dir::take_over(tools, End::Stop))));
     list.push(("dir: taken over, killed", Box::new(|| dir::take_over(tools, End::Kill))));
     list.push(("dir: founded, stopped", Box::new(|| dir::found(tools, ours, etcd, "3.7.0", End::Stop))));
@@ -124,9 +129,13 @@ fn scenarios(tools: &Tools, all: bool) -> Result<Vec<Named<'_>>> {
     Ok(list)
 }
 
+fn is_ours(server: &Path) -> bool {
+    server.file_name().is_some_and(|name| name.to_string_lossy().starts_with("lockgate"))
+}
+
 /// lockgateutl, or etcdutl when an etcd stands in for lockgate.
 fn our_utl(server: &Path, cache: &Path) -> Result<PathBuf> {
-    if !server.file_name().is_some_and(|name| name.to_string_lossy().starts_with("lockgate")) {
+    if !is_ours(server) {
         return peer::find(cache, peer::ETCD, "etcdutl");
     }
     let beside = server.with_file_name("lockgateutl");

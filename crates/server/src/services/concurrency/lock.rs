@@ -7,7 +7,7 @@ use proto::{
 };
 use tonic::{Request, Response, Status};
 
-use super::view::{View, created_at, delete, first_created, found, get, key_only, prefix_of, put, session_key};
+use super::view::{View, created_at, delete, first_created, found, get, key_only, plain, prefix_of, put, session_key};
 use crate::{
     services::{Context, KvService},
     status,
@@ -64,8 +64,7 @@ impl Lock for LockService {
 
     async fn unlock(&self, request: Request<UnlockRequest>) -> Result<Response<UnlockResponse>, Status> {
         let delete = DeleteRangeRequest { key: request.into_inner().key, ..Default::default() };
-        let answer = KvService(self.0.0.clone()).delete_range(Request::new(delete)).await;
-        let answer = answer.map_err(|error| status::unknown(error.message()))?;
-        Ok(Response::new(UnlockResponse { header: answer.into_inner().header }))
+        let answer = plain(KvService(self.0.0.clone()).delete_range(Request::new(delete)).await)?;
+        Ok(Response::new(UnlockResponse { header: answer.header }))
     }
 }

@@ -18,6 +18,7 @@ use tonic::{Request, Response, Status};
 
 use super::events::Events;
 use crate::{
+    required,
     services::{Context, KvService, LeaseService},
     status,
 };
@@ -83,7 +84,7 @@ impl Undo {
     pub async fn now(mut self) {
         if let Some(txn) = self.txn.take() {
             // If it fails, the key goes with its lease.
-            let _ = self.view.txn(txn).await;
+            let _ = required::lifted(self.view.txn(txn)).await;
         }
     }
 }
@@ -96,8 +97,12 @@ impl Drop for Undo {
     }
 }
 
-fn plain<T>(result: Result<Response<T>, Status>) -> Result<T, Status> {
-    result.map(Response::into_inner).map_err(|error| status::unknown(error.message()))
+/// Errors as etcd's clients get them. That a required feature is off is none of those.
+pub fn plain<T>(result: Result<Response<T>, Status>) -> Result<T, Status> {
+    result.map(Response::into_inner).map_err(|error| match status::is_feature_refusal(&error) {
+        true => error,
+        false => status::unknown(error.message()),
+    })
 }
 
 /// The key of a session below a prefix.
