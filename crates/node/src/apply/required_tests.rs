@@ -10,7 +10,7 @@ use proto::{
         AlarmRequest, AlarmType, CompactionRequest, DeleteRangeRequest, IncrementRequest, LeaseGrantRequest,
         LeaseRevokeRequest, PutRequest, RequestHeader, RequestOp, TxnRequest, alarm_request::AlarmAction, request_op,
     },
-    membershippb::{Attributes, ClusterMemberAttrSetRequest, ClusterVersionSetRequest, Feature, FeatureGateProposal},
+    membershippb::{Attributes, ClusterMemberAttrSetRequest, ClusterVersionSetRequest},
 };
 use tempfile::TempDir;
 
@@ -74,9 +74,8 @@ impl Applier {
 
     /// The only voter proposes; where it says on, it decides so.
     fn switch(&mut self, on: bool) {
-        let replaces = self.state.cluster.read().gate().proposals.get(&MemberId(1)).map_or(0, |p| p.index);
-        let features = vec![Feature { name: FEATURE.into(), enabled: on }];
-        let proposal = FeatureGateProposal { version: "3.8.0".into(), replaces, features };
+        let wanted = BTreeMap::from([(FEATURE.to_owned(), on)]);
+        let proposal = self.state.cluster.read().plan_proposal(&wanted).expect("another proposal than the stored one");
         let attributes = Attributes { name: "a".into(), proposed_feature_gates: Some(proposal), ..Default::default() };
         let set = ClusterMemberAttrSetRequest { member_id: 1, member_attributes: Some(attributes) };
         self.apply(InternalRaftRequest { cluster_member_attr_set: Some(set), ..Default::default() }).expect("proposal");
