@@ -1,0 +1,133 @@
+//! Ownership is frozen like the value: claims at and below a frozen field stay as they were.
+
+use serde_json::{Map, Value};
+
+use crate::{
+    FieldsV1Error, Gating,
+    fields_v1::{Element, FieldSet},
+    list,
+    tree::Here,
+};
+
+/// Who an entry of `managedFields` is about.
+type Owner = [String; 4];
+
+impl Gating {
+    /// The `managedFields` to store: `after` as the write alone would have it, with claims at and below frozen fields as
+    /// they were `before`, for as long as the field is in `value`, the object to store.
+    ///
+    /// An entry whose claims end up as they were keeps its time, so that a suppressed write changes nothing. To be
+    /// called before entries are merged to hold their number down, since that moves claims.
+    ///
+    /// # Errors
+    ///
+    /// A `fieldsV1` that is no set of fields.
+    pub fn freeze_managed_fields(
+        &self,
+        before: &[Value],
+        after: &[Value],
+        value: &Value,
+    ) -> Result<Vec<Value>, FieldsV1Error> {
+        if self.is_idle() {
+            return Ok(after.to_vec());
+        }
+        let mut entries = Vec::new();
+        for entry in after {
+            let old = before.iter().find(|old| owner(old) == owner(entry));
+            entries.extend(self.freeze_entry(old, Some(entry), value)?);
+        }
+        for old in before.iter().filter(|old| !after.iter().any(|entry| owner(entry) == owner(old))) {
+            entries.extend(self.freeze_entry(Some(old), None, value)?);
+        }
+        Ok(entries)
+    }
+
+    /// The part of a set that lies outside frozen fields: what a conflict may be raised about.
+    ///
+    /// # Errors
+    ///
+    /// A `fieldsV1` that is no set of fields.
+    pub fn unfrozen(&self, fields_v1: &Value) -> Result<Value, FieldsV1Error> {
+        let set = FieldSet::parse(fields_v1)?;
+        Ok(freeze(&Here::root(self), None, Some(&set), None).to_json())
+    }
+
+    fn freeze_entry(
+        &self,
+        old: Option<&Value>,
+        new: Option<&Value>,
+        value: &Value,
+    ) -> Result<Option<Value>, FieldsV1Error> {
+        let (old_set, new_set) = (claims(old)?, claims(new)?);
+        let set = freeze(&Here::root(self), Some(&old_set), Some(&new_set), Some(value));
+        let untouched = new.is_some() && set == new_set;
+        let Some(mut entry) = new.or(old).filter(|_| untouched || !set.is_empty()).cloned() else { return Ok(None) };
+        if let Some(fields) = entry.as_object_mut() {
+            if !untouched {
+                fields.insert("fieldsV1".to_owned(), set.to_json());
+            }
+            keep_time(fields, old.filter(|_| set == old_set));
+        }
+        Ok(Some(entry))
+    }
+}
+
+fn keep_time(fields: &mut Map<String, Value>, old: Option<&Value>) {
+    if let Some(time) = old.and_then(|old| old.get("time")) {
+        fields.insert("time".to_owned(), time.clone());
+    }
+}
+
+/// Appliers are one owner over all versions, as in Kubernetes; others are not.
+fn owner(entry: &Value) -> Owner {
+    let text = |name: &str| entry.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let operation = text("operation");
+    let version = if operation == "Apply" { String::new() } else { text("apiVersion") };
+    [text("manager"), operation, text("subresource"), version]
+}
+
+fn claims(entry: Option<&Value>) -> Result<FieldSet, FieldsV1Error> {
+    let fields = entry.and_then(|entry| entry.get("fieldsV1")).filter(|fields| !fields.is_null());
+    fields.map_or(Ok(FieldSet::default()), FieldSet::parse)
+}
+
+/// `after` outside frozen places, and `before` in those whose value is there.
+fn freeze(here: &Here<'_>, before: Option<&FieldSet>, after: Option<&FieldSet>, value: Option<&Value>) -> FieldSet {
+    let mut result = FieldSet { itself: after.is_some_and(|set| set.itself), ..FieldSet::default() };
+    let elements = |set: Option<&'_ FieldSet>| set.map(|set| set.below.keys().cloned().collect::<Vec<_>>());
+    for element in [elements(before), elements(after)].into_iter().flatten().flatten() {
+        let (old, new) = (below(before, &element), below(after, &element));
+        let (next, value) = step(here, &element, value);
+        let set = if next.is_empty() {
+            new.cloned()
+        } else if next.off().is_some() {
+            old.filter(|_| value.is_some()).cloned()
+        } else {
+            Some(freeze(&next, old, new, value))
+        };
+        if let Some(set) = set.filter(|set| !set.is_empty()) {
+            result.below.insert(element, set);
+        }
+    }
+    result
+}
+
+fn below<'a>(set: Option<&'a FieldSet>, element: &str) -> Option<&'a FieldSet> {
+    set?.below.get(element)
+}
+
+/// Where an element of a set leads: to which gated places, and to what value.
+fn step<'a, 'v>(here: &Here<'a>, element: &str, value: Option<&'v Value>) -> (Here<'a>, Option<&'v Value>) {
+    match Element::parse(element) {
+        Element::Field(name) => (here.step(name), value.and_then(|value| value.as_object()?.get(name))),
+        Element::Item(keys_of_item) => match here.items() {
+            None => (Here::default(), None),
+            Some((keys, next)) => {
+                let items = value.and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+                let mate = list::pair(keys, &[keys_of_item], items)[0];
+                (next, mate.map(|index| &items[index]))
+            }
+        },
+        Element::Other => (Here::default(), None),
+    }
+}

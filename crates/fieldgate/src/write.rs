@@ -1,0 +1,99 @@
+//! The write step: what a write may not change stays as it is stored.
+
+use serde_json::{Map, Value};
+
+use crate::{Gating, Part, Warning, list, tree::Here};
+
+/// A create or update. All objects are in the storage version and pruned.
+#[derive(Debug)]
+pub struct Write<'a> {
+    /// What is stored, not defaulted; none for a create.
+    pub stored: Option<&'a Value>,
+    /// What this caller would have read just before, defaulted; for a create what defaults alone would bring, if
+    /// anything. Only warnings depend on it.
+    pub read: Option<&'a Value>,
+    /// What the caller sent, before mutating admission; none if that changed nothing. Only warnings depend on it.
+    pub sent: Option<&'a Value>,
+    /// The part of the object that this write is about.
+    pub part: Part,
+}
+
+/// What came of a write.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Written {
+    /// The object to validate and store.
+    pub value: Value,
+    /// In the order of their paths, each once.
+    pub warnings: Vec<Warning>,
+    /// Whether `value` differs from the object that was given.
+    pub changed: bool,
+}
+
+impl Gating {
+    /// Gates `new`, the object after mutating admission and defaulting, and tells the caller what it has to know.
+    pub fn write(&self, write: &Write<'_>, mut new: Value) -> Written {
+        let warnings = self.warnings(write, &new);
+        let changed = self.apply(write.stored, &mut new);
+        Written { value: new, warnings, changed }
+    }
+
+    /// Gives every frozen field of `new` the stored value, or removes it where none is stored. Whether that changed
+    /// anything.
+    ///
+    /// Parents of frozen fields are never created or repaired. Without `stored` all frozen fields are cut out.
+    pub fn apply(&self, stored: Option<&Value>, new: &mut Value) -> bool {
+        !self.is_idle() && freeze(&Here::root(self), stored, new)
+    }
+}
+
+/// Invariant: `here` is not frozen itself; topmost frozen places are found on the way down.
+pub(crate) fn freeze(here: &Here<'_>, stored: Option<&Value>, new: &mut Value) -> bool {
+    match new {
+        Value::Object(new) => freeze_object(here, stored.and_then(Value::as_object), new),
+        Value::Array(new) => freeze_list(here, stored.and_then(Value::as_array).map_or(&[], Vec::as_slice), new),
+        _ => false,
+    }
+}
+
+fn freeze_object(here: &Here<'_>, stored: Option<&Map<String, Value>>, new: &mut Map<String, Value>) -> bool {
+    let mut changed = false;
+    for name in here.names() {
+        let next = here.step(name);
+        let before = stored.and_then(|fields| fields.get(name));
+        if next.off().is_some() {
+            changed |= put_back(name, before, new);
+        } else if let Some(value) = new.get_mut(name) {
+            changed |= freeze(&next, before, value);
+        }
+    }
+    let next = here.entries();
+    if next.is_empty() {
+        return changed;
+    }
+    // A path never ends with [*], so entries are not frozen as such.
+    for (key, value) in new.iter_mut().filter(|(key, _)| !here.has_name(key)) {
+        changed |= freeze(&next, stored.and_then(|fields| fields.get(key)), value);
+    }
+    changed
+}
+
+fn put_back(name: &str, before: Option<&Value>, new: &mut Map<String, Value>) -> bool {
+    match before {
+        None => new.remove(name).is_some(),
+        Some(before) if new.get(name) == Some(before) => false,
+        Some(before) => {
+            new.insert(name.to_owned(), before.clone());
+            true
+        }
+    }
+}
+
+fn freeze_list(here: &Here<'_>, stored: &[Value], new: &mut [Value]) -> bool {
+    let Some((keys, next)) = here.items() else { return false };
+    let pairs = list::pair(keys, new, stored);
+    let mut changed = false;
+    for (item, mate) in new.iter_mut().zip(pairs).filter(|(item, _)| item.is_object()) {
+        changed |= freeze(&next, mate.map(|index| &stored[index]), item);
+    }
+    changed
+}
