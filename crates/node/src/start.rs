@@ -151,6 +151,7 @@ impl Assembled {
                 alarms: parts.alarms.clone(),
                 quota: options.quota,
                 binary_version: options.binary_version,
+                begins_anew: booted.begins_anew,
                 time: time.clone(),
                 observer: options.observer.clone(),
             },
