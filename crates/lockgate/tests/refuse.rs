@@ -8,8 +8,12 @@ use bytes::Bytes;
 use client::Put;
 use common::Place;
 use prost::Message;
-use proto::raftpb::{ConfChange, ConfChangeType, Entry, EntryType, HardState};
+use proto::{
+    etcdserverpb::{IncrementRequest, InternalRaftRequest, RequestHeader, kv_client::KvClient},
+    raftpb::{ConfChange, ConfChangeType, Entry, EntryType, HardState},
+};
 use storage::{Backend, Bucket, schema};
+use tonic::transport::Endpoint;
 use wal::Wal;
 
 /// A data dir that a member has written and left.
@@ -120,6 +124,38 @@ fn second_member_in_the_log() {
     let alone = place.start(&["--force-new-cluster"]);
     alone.stop();
     place.start(&[]).stop();
+}
+
+/// A cluster that begins anew has no gate; what was committed before that was committed under the old one.
+#[test]
+fn forced_with_a_feature_in_the_log() {
+    const ON: &str = "--cluster-feature-gates=AtomicIncrement=true";
+    let place = Place::new();
+    let runtime = tokio::runtime::Runtime::new().expect("runtime");
+    let request = IncrementRequest { key: "n".into(), delta: 1, ..Default::default() };
+    let increment = async |member: &common::Member| {
+        let channel = Endpoint::from_shared(member.url()).expect("a url").connect().await.expect("a connection");
+        KvClient::new(channel).increment(request.clone()).await.map(|answer| answer.into_inner().value)
+    };
+    let member = place.start(&[ON]);
+    runtime.block_on(async {
+        while let Err(off) = increment(&member).await {
+            assert!(off.message().contains("is off"), "{off}");
+            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        }
+    });
+    member.stop();
+    let header = Some(RequestHeader { id: 7, ..Default::default() });
+    let entry = InternalRaftRequest { header, increment: Some(request.clone()), ..Default::default() };
+    append(&place, EntryType::EntryNormal, entry.encode_to_vec());
+    let alone = place.start(&["--force-new-cluster"]);
+    let (found, refused) = runtime.block_on(async {
+        let found = alone.client().await.get("n").await.expect("get").kvs;
+        (found[0].value.clone(), increment(&alone).await)
+    });
+    assert_eq!(found, "2", "the committed entry was applied");
+    assert!(refused.is_err(), "nobody has agreed yet");
+    alone.stop();
 }
 
 #[test]

@@ -115,6 +115,8 @@ pub(crate) struct Bootstrapped {
     pub consistent_index: u64,
     /// Whom to talk to first.
     pub first_members: Vec<Member>,
+    /// See [`crate::apply::State::begins_anew`].
+    pub begins_anew: Option<u64>,
 }
 
 pub(crate) struct BootstrapOptions {
@@ -189,6 +191,7 @@ fn start_new(backend: Backend, options: &BootstrapOptions) -> Result<Bootstrappe
         snapshot: (0, 0),
         consistent_index: 0,
         first_members: members,
+        begins_anew: None,
     })
 }
 
@@ -254,9 +257,6 @@ fn restart(backend: Backend, options: &BootstrapOptions) -> Result<Bootstrapped,
     let mut cluster = load_cluster(&backend.view(), id, local)?.with_learners_max(options.learners_max);
     reconcile(&backend.view(), &cluster, index)?;
     check_not_downgraded(options.binary_version, cluster.version())?;
-    if options.force_new_cluster {
-        cluster = cluster.with_gate(Default::default());
-    }
     let findings = cluster.mend_gate(index);
     cluster.check_features_known(options.binary_version, membership::features::is_cluster_feature)?;
     write_mended_gate(&backend, &cluster, &findings).map_err(StartError::Core)?;
@@ -275,6 +275,7 @@ fn restart(backend: Backend, options: &BootstrapOptions) -> Result<Bootstrapped,
     }
     // The commit index is not synced by itself; what is in the database was committed.
     hard_state.commit = Some(hard_state.commit().max(index).max(at.index()));
+    let begins_anew = options.force_new_cluster.then(|| hard_state.commit() + 1);
     if options.force_new_cluster {
         force::alone(&mut wal, &cluster, &mut hard_state, &mut entries).map_err(|e| log_error(dir, e))?;
         first_members.retain(|member| member.id == local);
@@ -284,7 +285,17 @@ fn restart(backend: Backend, options: &BootstrapOptions) -> Result<Bootstrapped,
         consistent_index = index, entries = entries.len(), data_dir = %dir.root().display(), "restarting local member"
     );
     let snapshot = (at.index(), at.term());
-    Ok(Bootstrapped { backend, wal, cluster, hard_state, entries, snapshot, consistent_index: index, first_members })
+    Ok(Bootstrapped {
+        backend,
+        wal,
+        cluster,
+        hard_state,
+        entries,
+        snapshot,
+        consistent_index: index,
+        first_members,
+        begins_anew,
+    })
 }
 
 /// A gate that was put right must be so in the file too, before anything is applied: sent to another member, the old one

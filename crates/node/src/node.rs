@@ -68,6 +68,8 @@ pub struct NodeOptions {
     /// Free space in the file from which on it is defragmented at start.
     pub defrag_threshold_bytes: Option<u64>,
     pub lease_checkpoints: bool,
+    /// Between two checkpoints of a lease, and the shortest TTL that is checkpointed.
+    pub lease_checkpoint_interval: Duration,
     /// What this member proposes for the cluster features.
     pub features: FeatureFlags,
     pub observer: Arc<dyn Observer>,

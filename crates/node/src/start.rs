@@ -151,6 +151,7 @@ impl Assembled {
                 alarms: parts.alarms.clone(),
                 quota: options.quota,
                 binary_version: options.binary_version,
+                begins_anew: booted.begins_anew,
                 time: time.clone(),
                 observer: options.observer.clone(),
             },
@@ -231,7 +232,8 @@ impl Parts {
         let alarms = Alarms::new(storage::schema::alarm::all(&view)?);
         // As in etcd: a lease must outlive an election, with some room.
         let ttl_min = (options.tick * (3 * options.election_ticks as u32 / 2)).as_secs_f64().ceil() as i64;
-        let mut lessor = Lessor::load(&view, lease::Options { ttl_min, ..Default::default() })?;
+        let mut lessor =
+            Lessor::load(&view, lease::Options { ttl_min, checkpoint_interval: options.lease_checkpoint_interval })?;
         drop(view);
         let store = mvcc::Store::open(booted.backend.clone(), options.store.clone(), |id, key| lessor.attach(id, key))?;
         // Building the index has touched every page; most of them are not read again soon.

@@ -261,6 +261,7 @@ fn node_options(
         compaction_pause: config.compaction_sleep_interval,
         defrag_threshold_bytes: config.bootstrap_defrag_threshold_bytes,
         lease_checkpoints: features.enabled("LeaseCheckpoint"),
+        lease_checkpoint_interval: config.lease_checkpoint_interval,
         features: features.cluster_flags(),
         observer,
     }

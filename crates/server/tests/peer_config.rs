@@ -15,6 +15,7 @@ const OWN: &[(&str, &str)] = &[
     ("--initial-cluster-state=foo", "lists the choices"),
     ("--initial-cluster-state=existing", "cannot join"),
     ("--initial-cluster-version", "not a flag of etcd"),
+    ("--lease-checkpoint-interval", "not a flag of etcd"),
     ("--metrics=foo", "etcd takes any word for basic"),
     ("--log-level=foo", "etcd panics"),
     ("--log-outputs=systemd/journal", "no journal"),

@@ -151,6 +151,7 @@ impl Machine {
             compaction_pause: Duration::ZERO,
             defrag_threshold_bytes: None,
             lease_checkpoints: settings.lease_checkpoints,
+            lease_checkpoint_interval: Duration::from_secs(300),
             features: flags_of(&self.flags),
             observer: Arc::new(NoObserver),
         }

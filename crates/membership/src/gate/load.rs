@@ -47,6 +47,11 @@ impl Cluster {
         self
     }
 
+    /// Gate, proposals and history as of a cluster that has never had any.
+    pub fn forget_gate(&mut self) {
+        self.gate = GateState::default();
+    }
+
     /// Puts a loaded gate right, as of the database's last applied entry. What it returns is worth a line in the log,
     /// and if there is any the gate must be written back before anything is applied.
     pub fn mend_gate(&mut self, applied: u64) -> Vec<GateFinding> {

@@ -90,6 +90,14 @@ impl State {
         self.take_gate_effect(batch, index, result)
     }
 
+    /// A cluster that begins anew agrees anew.
+    pub(super) fn forget_gate(&mut self, batch: &mut Batch<'_>, index: u64) {
+        schema::gate::clear(batch);
+        let mut cluster = self.cluster.write();
+        cluster.forget_gate();
+        self.gates.follow(&cluster, index);
+    }
+
     fn take_gate_effect(
         &mut self,
         batch: &mut Batch<'_>,

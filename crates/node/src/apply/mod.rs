@@ -99,6 +99,9 @@ pub struct State {
     pub alarms: Arc<Alarms>,
     pub quota: Quota,
     pub binary_version: proto::Version,
+    /// The first entry of a cluster that was forced to begin anew: it has neither gate nor proposals. What was committed
+    /// before it is applied under the gate that it was committed under.
+    pub begins_anew: Option<u64>,
     /// The lessor's.
     pub time: Time,
     pub observer: Arc<dyn Observer>,
@@ -109,6 +112,9 @@ impl State {
     pub(crate) fn apply(&mut self, entry: &raftpb::Entry) -> Result<Outcome, FatalError> {
         let backend = self.backend.clone();
         let mut batch = backend.write();
+        if self.begins_anew == Some(entry.index()) {
+            self.forget_gate(&mut batch, entry.index());
+        }
         let outcome = match entry.r#type() {
             raftpb::EntryType::EntryNormal => {
                 failpoint!("beforeApplyOneEntryNormal");

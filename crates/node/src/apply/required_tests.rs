@@ -52,6 +52,7 @@ impl Applier {
             alarms: Arc::new(Alarms::new([])),
             quota: Quota::new(None),
             binary_version: Version::new(3, 8),
+            begins_anew: None,
             time: Time::begin(Arc::new(crate::world::SystemClock)),
             observer: Arc::new(NoObserver),
             backend,

@@ -58,6 +58,7 @@ pub fn build(settings: &Settings, mut notices: Vec<Notice>, from_file: bool) -> 
         raft_read_timeout: settings.duration_or("raft-read-timeout", Duration::from_secs(5))?,
         raft_write_timeout: settings.duration_or("raft-write-timeout", Duration::from_secs(5))?,
         corrupt_check_time: positive(settings.duration("corrupt-check-time")?),
+        lease_checkpoint_interval: settings.duration("lease-checkpoint-interval")?,
         compact_hash_check_time: settings.duration_or("compact-hash-check-time", Duration::from_secs(60))?,
 
         quota_backend_bytes: match settings.int("quota-backend-bytes") {

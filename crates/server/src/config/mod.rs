@@ -81,6 +81,7 @@ pub struct Config {
     /// `None`: never.
     pub corrupt_check_time: Option<Duration>,
     pub compact_hash_check_time: Duration,
+    pub lease_checkpoint_interval: Duration,
 
     /// Bytes at which NOSPACE is raised; `None`: no quota.
     pub quota_backend_bytes: Option<u64>,

@@ -1,6 +1,6 @@
 //! Refusals: etcd's rules in etcd's order and words, then what this version cannot do.
 
-use std::net::IpAddr;
+use std::{net::IpAddr, time::Duration};
 
 use super::error::ConfigError;
 use super::settings::Settings;
@@ -8,6 +8,8 @@ use super::table::Status;
 use super::url::{self, Url};
 
 const MAX_ELECTION_MS: u64 = 50_000;
+/// Leases count in whole seconds.
+const LEASE_CHECKPOINT_INTERVAL_MIN: Duration = Duration::from_secs(1);
 
 /// etcd's `Config.Validate`, after the logging flags.
 pub fn before_build(settings: &Settings, from_file: bool) -> Result<(), ConfigError> {
@@ -40,6 +42,10 @@ pub fn before_build(settings: &Settings, from_file: bool) -> Result<(), ConfigEr
     }
     if settings.duration("compact-hash-check-time")?.is_zero() {
         return invalid("--compact-hash-check-time must be >0 (set to 0s)".into());
+    }
+    let interval = settings.duration("lease-checkpoint-interval")?;
+    if interval < LEASE_CHECKPOINT_INTERVAL_MIN {
+        return invalid(format!("--lease-checkpoint-interval must be at least 1s (set to {interval:?})"));
     }
     check_tls_versions(settings)?;
     check_shared_ports(settings)

@@ -10,7 +10,7 @@ use futures_util::{Stream, future::BoxFuture};
 use membership::{
     Cluster, Enabled, Member,
     features::FEATURES,
-    gate::{GATE_SINCE, HeldOff},
+    gate::{GATE_SINCE, GateState, HeldOff},
     registry_version,
 };
 use proto::etcdserverpb::{
@@ -33,7 +33,8 @@ impl Context {
         request: &FeatureGateStatusRequest,
     ) -> Result<FeatureGateStatusResponse, Status> {
         self.settle(!request.serializable && !self.node.is_learner()).await?;
-        let applied_index = self.node.status().applied_index;
+        // Before the state, so that it is not ahead of it.
+        let applied_index = self.node.status().applied_index.max(self.node.gates().version());
         let cluster = self.node.cluster();
         Ok(FeatureGateStatusResponse {
             header: Some(self.header()),
@@ -41,7 +42,7 @@ impl Context {
             cluster_version: cluster.version().map(|v| v.stored()).unwrap_or_default(),
             gate_index: cluster.gate().index,
             relevant_index: cluster.gate().relevant_index,
-            applied_index,
+            applied_index: as_of(applied_index, cluster.gate()),
         })
     }
 
@@ -61,6 +62,12 @@ impl Context {
         let (from, follow) = (request.from_index, request.follow);
         Ok(GateHistory { context: self.clone(), from, follow, changed: Some(changed), waiting: None, told: false })
     }
+}
+
+/// The entry that an answer is as of. Applied entries are counted lot by lot, and the state may be within the next one.
+fn as_of(applied: u64, gate: &GateState) -> u64 {
+    let proposals = gate.proposals.values().map(|proposal| proposal.index).max().unwrap_or(0);
+    applied.max(gate.index).max(gate.relevant_index).max(proposals)
 }
 
 /// The features asked for, or all that are known: those with a spec at the cluster version, and those that a member
@@ -182,5 +189,23 @@ impl Stream for GateHistory {
             let Some(mut changed) = this.changed.take().filter(|_| this.follow) else { return Poll::Ready(None) };
             this.waiting = Some(Box::pin(async move { changed.changed().await.ok().map(|()| changed) }));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use membership::{MemberId, gate::Proposal};
+    use proto::Version;
+
+    use super::*;
+
+    /// While a lot of entries is applied the count of applied ones lags behind what they did.
+    #[test]
+    fn an_answer_is_never_as_of_an_older_entry_than_what_it_shows() {
+        let proposal = Proposal { version: Version::new(3, 8), index: 9, features: Default::default() };
+        let proposals = [(MemberId(1), proposal)].into_iter().collect();
+        let gate = GateState { index: 7, relevant_index: 8, proposals, ..Default::default() };
+        assert_eq!(as_of(5, &gate), 9);
+        assert_eq!(as_of(20, &gate), 20);
     }
 }

@@ -49,6 +49,12 @@ impl Http {
         self.receive()
     }
 
+    /// Posts a request that requires a cluster feature.
+    pub fn post_requiring(&mut self, feature: &str, path: &str, body: &str) -> Result<Answer> {
+        self.send("POST", path, &format!("{JSON}Grpc-Metadata-Require-Feature: {feature}\r\n"), body)?;
+        self.receive()
+    }
+
     /// Posts a form that asks for another method.
     pub fn post_form(&mut self, path: &str, method: &str, body: &str) -> Result<Answer> {
         let headers =

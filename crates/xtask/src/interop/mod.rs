@@ -4,6 +4,7 @@ mod cluster;
 mod ctl;
 mod dir;
 mod fetch;
+mod gates;
 mod gateway;
 mod http;
 mod kill9;
@@ -52,6 +53,8 @@ enum Action {
     Kill9(kill9::Args),
     /// Clusters of real processes, ours and mixed with real etcd, under a checked load with faults
     Cluster(cluster::Args),
+    /// Every rule of cluster feature gates, on clusters of real processes
+    Gates(gates::Args),
 }
 
 #[derive(clap::Args)]
@@ -75,6 +78,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         Some(Action::Fetch { all }) => fetch::run(*all).map(|()| ExitCode::SUCCESS),
         Some(Action::Kill9(args)) => kill9::run(args, &lockgate(args.lockgate.as_deref())?),
         Some(Action::Cluster(args)) => cluster::run(args),
+        Some(Action::Gates(args)) => gates::run(args),
         None => compare(&args.compare),
     }
 }

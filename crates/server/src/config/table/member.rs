@@ -44,6 +44,8 @@ pub(super) const FLAGS: &[Flag] = &[
     flag("enable-grpc-gateway", Bool, "true", "Serve the JSON gateway under /v3/."),
     flag("raft-read-timeout", Duration, "5s", "Read timeout of connections between members."),
     flag("raft-write-timeout", Duration, "5s", "Write timeout of connections between members."),
+    flag("lease-checkpoint-interval", Duration, "5m",
+        "How often the remaining time of longer leases is written to the log, while checkpoints are made; at least 1s. Not an etcd flag."),
     flag("feature-gates", Text, "", "Server features to switch, as `Name=true,Other=false`."),
     flag(
         "cluster-feature-gates",

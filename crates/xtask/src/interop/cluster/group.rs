@@ -106,7 +106,7 @@ impl Group {
         bail!("{} is not ready after {READY_MAX:?} ({last}):\n{}", self.members[n].name, self.members[n].log_tail())
     }
 
-    fn status(&self, n: usize) -> Result<Value> {
+    pub fn status(&self, n: usize) -> Result<Value> {
         self.members[n].ask("/v3/maintenance/status", &json!({}))
     }
 
@@ -154,7 +154,7 @@ impl Group {
     }
 
     /// Changes are refused while members are not connected long enough: asked again until one is taken.
-    fn change(&self, path: &str, body: &Value) -> Result<Value> {
+    pub fn change(&self, path: &str, body: &Value) -> Result<Value> {
         let start = Instant::now();
         loop {
             match self.any()?.ask(path, body) {

@@ -2,20 +2,20 @@
 //! is checked while members die, pause, lose their links or their disks, come and go.
 
 mod etcdctl;
-mod faults;
+pub(super) mod faults;
 mod garbage;
-mod group;
+pub(super) mod group;
 mod linear;
-mod member;
-mod mixed;
+pub(super) mod member;
+pub(super) mod mixed;
 mod netns;
 mod partition;
 mod recovery;
 mod refuse;
-mod storage_faults;
+pub(super) mod storage_faults;
 mod table;
-mod traffic;
-mod verdict;
+pub(super) mod traffic;
+pub(super) mod verdict;
 mod versions;
 
 use std::{
@@ -95,37 +95,45 @@ fn scenarios() -> Vec<Scenario> {
 }
 
 impl Scenario {
-    fn copy(&self) -> Scenario {
+    pub fn copy(&self) -> Scenario {
         Scenario { ..*self }
     }
 }
 
 pub fn run(args: &Args) -> Result<ExitCode> {
-    println!("SEED {}", args.seed);
-    let world = world(args)?;
-    let wanted = |scenario: &Scenario| match &args.only {
-        Some(only) => scenario.name.contains(only.as_str()),
-        None => args.all || scenario.short,
+    let world = World::new(args.lockgate.as_deref(), args.seed, args.all)?;
+    Ok(run_all(&world, &scenarios(), args.only.as_deref()))
+}
+
+/// Runs those that are wanted, one after the other, and prints the table.
+pub fn run_all(world: &World, scenarios: &[Scenario], only: Option<&str>) -> ExitCode {
+    println!("SEED {}", world.seed);
+    let wanted = |scenario: &&Scenario| match only {
+        Some(only) => scenario.name.contains(only),
+        None => world.all || scenario.short,
     };
-    let rows: Vec<Row> = scenarios().iter().filter(|scenario| wanted(scenario)).map(|s| timed(&world, s)).collect();
+    let rows: Vec<Row> = scenarios.iter().filter(wanted).map(|scenario| timed(world, scenario)).collect();
     // Peers that are missing have failed above; what is left to skip is what only root may do.
     let strict = env::var("LOCKGATE_REQUIRE_ROOT").is_ok_and(|value| value == "1");
     let well = print_table(&rows, strict);
-    println!("SEED {}", args.seed);
-    Ok(if well { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    println!("SEED {}", world.seed);
+    if well { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-fn world(args: &Args) -> Result<World> {
-    let cache = peer::cache_dir()?;
-    let find = |name: &str| peer::find(&cache, peer::ETCD, name);
-    let (etcd, etcdctl, etcdutl) = (find("etcd")?, find("etcdctl")?, find("etcdutl")?);
-    let path = match &args.lockgate {
-        Some(path) => path.clone(),
-        None => release_build()?,
-    };
-    let our_utl = our_utl(&path, &cache)?;
-    let (ours, etcd) = (Program::new(path), Program::new(etcd));
-    Ok(World { ours, etcd, etcdctl, etcdutl, our_utl, cache, seed: args.seed, all: args.all })
+impl World {
+    /// With the server given, or a release build of this workspace.
+    pub fn new(lockgate: Option<&Path>, seed: u64, all: bool) -> Result<World> {
+        let cache = peer::cache_dir()?;
+        let find = |name: &str| peer::find(&cache, peer::ETCD, name);
+        let (etcd, etcdctl, etcdutl) = (find("etcd")?, find("etcdctl")?, find("etcdutl")?);
+        let path = match lockgate {
+            Some(path) => path.to_owned(),
+            None => release_build()?,
+        };
+        let our_utl = our_utl(&path, &cache)?;
+        let (ours, etcd) = (Program::new(path), Program::new(etcd));
+        Ok(World { ours, etcd, etcdctl, etcdutl, our_utl, cache, seed, all })
+    }
 }
 
 /// Timing matters in a cluster: what is tested is what is shipped.
