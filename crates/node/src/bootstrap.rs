@@ -52,8 +52,8 @@ pub enum StartError {
     Backend { path: String, source: storage::OpenError },
     #[error("failed to read the log in {path}")]
     Log { path: String, source: wal::Error },
-    #[error("{0}")]
-    Version(Judgement),
+    #[error("{}", judgement.advise(&data_dir.words()))]
+    Version { judgement: Judgement, data_dir: DataDir },
     #[error("the database holds a value that cannot be read")]
     Schema(#[from] schema::DecodeError),
     #[error("failed to load the keys")]
@@ -156,7 +156,7 @@ fn check_database(backend: &Backend, options: &BootstrapOptions) -> Result<(), S
     let view = backend.view();
     let judgement = schema::version::judge(schema::version::detect(&view)?, options.binary_version);
     if judgement != Judgement::Start {
-        return Err(StartError::Version(judgement));
+        return Err(StartError::Version { judgement, data_dir: options.data_dir.clone() });
     }
     if schema::auth::enabled(&view) {
         return Err(StartError::AuthEnabled);
