@@ -22,6 +22,7 @@ mod log_store;
 mod lower;
 mod members;
 mod node;
+pub mod offline;
 mod proposer;
 mod raft_loop;
 mod random;
