@@ -30,7 +30,7 @@ use crate::{
         gate::{load as load_gate, put_all as put_gate},
     },
     data_dir::{DataDir, DataDirError},
-    force,
+    force, swap,
 };
 
 /// Who a member with a new data dir becomes.
@@ -46,6 +46,8 @@ pub enum Identity {
 pub enum StartError {
     #[error(transparent)]
     DataDir(#[from] DataDirError),
+    #[error(transparent)]
+    Swap(#[from] swap::SwapError),
     #[error(transparent)]
     Bootstrap(#[from] BootstrapError),
     #[error("failed to open the database {path}")]
@@ -134,6 +136,7 @@ pub(crate) struct BootstrapOptions {
 pub(crate) fn bootstrap(options: BootstrapOptions) -> Result<Bootstrapped, StartError> {
     let dir = &options.data_dir;
     dir.check()?;
+    swap::recover(dir)?;
     let have_log = Wal::exists_on(&*options.log_disk, &dir.wal());
     if have_log && !dir.db().exists() {
         return Err(StartError::DatabaseMissing { path: dir.db().display().to_string() });

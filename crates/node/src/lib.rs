@@ -33,6 +33,7 @@ mod shared;
 pub mod sim;
 mod slog_bridge;
 mod start;
+pub mod swap;
 mod take_over;
 mod wait;
 mod wal_log;
