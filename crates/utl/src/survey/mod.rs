@@ -25,6 +25,8 @@ use storage::{
     },
 };
 
+use wal::Wal;
+
 pub use log::{LogSurvey, Need};
 pub use starts::{RELEASES, may_start};
 
@@ -62,6 +64,9 @@ impl Survey {
         }
         // The lock comes first: what is looked at next must not change.
         let mut file = Backend::open_read_only(&dir.db(), lock_timeout).map_err(open_error)?;
+        if !Wal::exists(&dir.wal()) {
+            bail!("there is no log in {}; give its directory with --wal-dir", dir.wal().display());
+        }
         let mut replaced = None;
         let log = LogSurvey::look(&dir.wal()).with_context(|| format!("failed to read the log of {}", dir.words()))?;
         let mut database = dir.db();

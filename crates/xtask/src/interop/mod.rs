@@ -8,6 +8,7 @@ mod gateway;
 mod http;
 mod kill9;
 mod load;
+mod migrate;
 mod normal;
 mod peer;
 mod report;
@@ -50,6 +51,8 @@ enum Action {
     },
     /// Kill the server at random moments under load and look for lost, doubled and half writes
     Kill9(kill9::Args),
+    /// Data dirs up and down between versions, with the servers of each
+    Migrate(migrate::Args),
     /// Clusters of real processes, ours and mixed with real etcd, under a checked load with faults
     Cluster(cluster::Args),
 }
@@ -75,6 +78,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         Some(Action::Fetch { all }) => fetch::run(*all).map(|()| ExitCode::SUCCESS),
         Some(Action::Kill9(args)) => kill9::run(args, &lockgate(args.lockgate.as_deref())?),
         Some(Action::Cluster(args)) => cluster::run(args),
+        Some(Action::Migrate(args)) => migrate::run(args),
         None => compare(&args.compare),
     }
 }

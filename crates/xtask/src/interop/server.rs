@@ -163,7 +163,7 @@ impl Drop for Server {
     }
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
     Stop,
     Kill,
