@@ -35,7 +35,8 @@ fn points() -> impl Iterator<Item = &'static str> {
 }
 
 fn run(dir: &DataDir, words: &[&str], failpoints: &str) -> (Option<i32>, String) {
-    let words = words.iter().map(|w| (*w).to_owned()).chain(dir.words().split(' ').map(ToOwned::to_owned));
+    let place = dir.words();
+    let words = words.iter().copied().chain(place.split(' '));
     let output = Command::new(ours()).args(words).env("GOFAIL_FAILPOINTS", failpoints).output().unwrap();
     let text = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
     (output.status.code(), text)
