@@ -61,7 +61,7 @@ impl Server {
                     server.log_tail()
                 );
             }
-            let health = Http::connect(&server.endpoint).and_then(|mut http| http.get("/health"));
+            let health = Http::connect(&server.endpoint).and_then(|mut http| http.get("/health?exclude=NOSPACE"));
             if health.is_ok_and(|answer| answer.status == 200) {
                 return Ok(server);
             }

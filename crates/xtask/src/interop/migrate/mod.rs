@@ -6,7 +6,6 @@ mod killed;
 mod trip;
 
 use std::{
-    fs,
     path::{Path, PathBuf},
     process::{Command, ExitCode},
 };
@@ -122,19 +121,4 @@ pub fn run_tool(program: &Path, words: &[&str]) -> Result<String> {
         bail!("{} {} ended with {}: {stdout}{stderr}", program.display(), words.join(" "), output.status);
     }
     Ok(stdout.into_owned())
-}
-
-/// A dir with all that is in it, in another place.
-pub fn copy(from: &Path, to: &Path) -> Result<()> {
-    fs::create_dir_all(to)?;
-    for entry in fs::read_dir(from)? {
-        let entry = entry?;
-        let target = to.join(entry.file_name());
-        if entry.file_type()?.is_dir() {
-            copy(&entry.path(), &target)?;
-        } else {
-            fs::copy(entry.path(), target)?;
-        }
-    }
-    Ok(())
 }
