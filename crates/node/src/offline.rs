@@ -195,10 +195,8 @@ mod tests {
     use super::*;
 
     fn entry(index: u64, request: InternalRaftRequest) -> Entry {
-        let request = InternalRaftRequest {
-            header: Some(RequestHeader { id: index, ..Default::default() }),
-            ..request
-        };
+        let request =
+            InternalRaftRequest { header: Some(RequestHeader { id: index, ..Default::default() }), ..request };
         normal(index, request.encode_to_vec())
     }
 
@@ -235,7 +233,8 @@ mod tests {
         offline.apply(&normal(2, v2("/0/members/7/attributes", r#"{"name":"n"}"#).encode_to_vec())).unwrap();
         offline.apply(&normal(3, v2("/0/version", "3.5.0").encode_to_vec())).unwrap();
         offline.apply(&normal(4, Vec::new())).unwrap();
-        let login = InternalRaftRequest { authenticate: Some(InternalAuthenticateRequest::default()), ..Default::default() };
+        let login =
+            InternalRaftRequest { authenticate: Some(InternalAuthenticateRequest::default()), ..Default::default() };
         offline.apply(&entry(5, login)).unwrap();
         let backend = offline.state.backend.clone();
         offline.finish().unwrap();

@@ -7,9 +7,8 @@ use proto::membershippb::{FeatureGateChange, FeatureGateProposalRecord, FeatureG
 use storage::{
     Backend, Bucket,
     schema::{
-        Version, cluster, gate,
+        Version, cluster, gate, meta,
         migrate::{count, execute},
-        meta,
         plan::plan_migration,
         table::ROWS,
         version::{Found, detect},

@@ -102,16 +102,7 @@ fn table(rows: &[Shown]) -> String {
     let cells = |row: &Shown| {
         let Shown { bucket, key, since, encoding, up, down, meaning, .. } = row;
         let (bucket, meaning) = ((*bucket).to_owned(), (*meaning).to_owned());
-        vec![
-            bucket,
-            key.clone(),
-            since.clone(),
-            encoding.clone(),
-            parts_text(row),
-            up.clone(),
-            down.clone(),
-            meaning,
-        ]
+        vec![bucket, key.clone(), since.clone(), encoding.clone(), parts_text(row), up.clone(), down.clone(), meaning]
     };
     Table { header, rows: rows.iter().map(cells).collect() }.render()
 }

@@ -113,7 +113,10 @@ mod tests {
             walk["Value"].as_str().map(ToOwned::to_owned)
         };
         let raft = at("0/members/ab/raftAttributes").unwrap();
-        assert_eq!(serde_json::from_str::<Value>(&raft).unwrap(), json!({"peerURLs": ["http://a:1"], "isLearner": true}));
+        assert_eq!(
+            serde_json::from_str::<Value>(&raft).unwrap(),
+            json!({"peerURLs": ["http://a:1"], "isLearner": true})
+        );
         assert!(at("0/members/ab/attributes").unwrap().contains("http://a:2"));
         assert_eq!(at("0/removed_members/cd").as_deref(), Some(""));
         assert_eq!(at("0/version").as_deref(), Some("3.6.0"));

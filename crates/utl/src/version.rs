@@ -104,10 +104,9 @@ impl Told {
             let found = log.needed.iter().filter_map(|n| Some(Odd { index: n.index, what: pick(&n.need)? }));
             found.collect()
         };
-        let starts = RELEASES.iter().map(|release| Starts {
-            version: release.to_string(),
-            refused: may_start(survey, *release).err(),
-        });
+        let starts = RELEASES
+            .iter()
+            .map(|release| Starts { version: release.to_string(), refused: may_start(survey, *release).err() });
         Told {
             storage_version: survey.storage.map(|v| v.stored()).unwrap_or_default(),
             at_version: match survey.found {

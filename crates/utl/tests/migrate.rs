@@ -5,13 +5,13 @@ mod support;
 use std::{ffi::OsStr, fs, path::Path};
 
 use node::DataDir;
+use prost::Message;
 use proto::{
     Version,
     etcdserverpb::{
-        AuthEnableRequest, Compare, IncrementRequest, InternalRaftRequest, InternalAuthenticateRequest, TxnRequest,
+        AuthEnableRequest, Compare, IncrementRequest, InternalAuthenticateRequest, InternalRaftRequest, TxnRequest,
     },
 };
-use prost::Message;
 use storage::{Backend, Options, schema};
 use support::{Ended, Member, made, utl};
 use wal::{Wal, snapfile};
@@ -55,7 +55,9 @@ fn down_and_up_again_keeps_every_key_and_prunes_the_gate() {
     let untouched = made::bytes(dir.root());
     // Neither a plan nor a refusal changes anything.
     let plan = migrate(&dir, "3.5", &["--dry-run"]).ok();
-    for line in ["from 3.8 to 3.5", "3.8 to 3.7", "cluster/featureGate removed", "cluster feature AtomicIncrement, which is on"] {
+    for line in
+        ["from 3.8 to 3.5", "3.8 to 3.7", "cluster/featureGate removed", "cluster feature AtomicIncrement, which is on"]
+    {
         assert!(plan.contains(line), "no {line:?} in:\n{plan}");
     }
     assert!(plan.contains(&format!("hashkv {} at revision", before.split(',').next().unwrap())), "{plan}");
@@ -165,7 +167,8 @@ fn unknown_fields_inside_a_transaction_count() {
 #[test]
 fn what_only_etcd_can_apply_is_refused_by_index_and_nothing_changes() {
     let enable = InternalRaftRequest { auth_enable: Some(AuthEnableRequest::default()), ..Default::default() };
-    let login = InternalRaftRequest { authenticate: Some(InternalAuthenticateRequest::default()), ..Default::default() };
+    let login =
+        InternalRaftRequest { authenticate: Some(InternalAuthenticateRequest::default()), ..Default::default() };
     for (entry, what) in [
         (made::request(7, enable), Some("users, roles or authentication")),
         (made::v2_put(7, "/1/key", "x"), Some(r#"v2 API (PUT "/1/key")"#)),
@@ -246,7 +249,8 @@ fn dirs_of_all_members_are_compared() {
     migrate(&DataDir::new(&dirs[0], None), "3.7", &[]).ok();
     made::copy(&dirs[0], &dirs[1]);
     made::copy(&dirs[0], &dirs[2]);
-    let compare = || utl([OsStr::new("migrate"), OsStr::new("--compare")].into_iter().chain(dirs.iter().map(|d| d.as_os_str())));
+    let compare =
+        || utl([OsStr::new("migrate"), OsStr::new("--compare")].into_iter().chain(dirs.iter().map(|d| d.as_os_str())));
     assert!(compare().ok().contains("all are equal"));
     migrate(&DataDir::new(&dirs[2], None), "3.6", &["-y"]).ok();
     let ended = compare();

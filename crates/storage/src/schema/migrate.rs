@@ -61,7 +61,8 @@ fn keys_of(read: &impl Read, row: &Row) -> Vec<Vec<u8>> {
     };
     let mut keys = Vec::new();
     read.scan(row.bucket, &from, &to, &mut |key, _| {
-        let fits = !matches!(row.key, Key::Form(_)) || row_of(row.bucket, key).is_some_and(|found| found.key == row.key);
+        let fits =
+            !matches!(row.key, Key::Form(_)) || row_of(row.bucket, key).is_some_and(|found| found.key == row.key);
         if fits {
             keys.push(key.to_vec());
         }

@@ -197,7 +197,9 @@ mod tests {
                 let mut names: Vec<_> = plan
                     .changes()
                     .filter_map(|change| match change {
-                        Change::Allowed(row) | Change::Removed(row) if row.up == Up::WhenUsed => Some(row.key.to_string()),
+                        Change::Allowed(row) | Change::Removed(row) if row.up == Up::WhenUsed => {
+                            Some(row.key.to_string())
+                        }
                         _ => None,
                     })
                     .collect();

@@ -62,7 +62,9 @@ impl Row {
     pub fn parts(&self) -> Vec<Part> {
         match self.encoding {
             Encoding::Plain(_) => Vec::new(),
-            Encoding::Json(keys) => keys.iter().map(|(name, since)| Part { name, number: None, since: *since }).collect(),
+            Encoding::Json(keys) => {
+                keys.iter().map(|(name, since)| Part { name, number: None, since: *since }).collect()
+            }
             Encoding::Proto(message) => proto::fields_named(message)
                 .into_iter()
                 .flatten()
@@ -136,13 +138,8 @@ const EMPTY: Encoding = Encoding::Plain("empty");
 const NUMBER: Encoding = Encoding::Plain("u64, big endian");
 const REVISION: Encoding = Encoding::Plain("revision, 17 bytes");
 const VERSION: Encoding = Encoding::Plain("text X.Y.0");
-const MEMBER: Encoding = Encoding::Json(&[
-    ("id", V3_0),
-    ("peerURLs", V3_0),
-    ("isLearner", V3_4),
-    ("name", V3_0),
-    ("clientURLs", V3_0),
-]);
+const MEMBER: Encoding =
+    Encoding::Json(&[("id", V3_0), ("peerURLs", V3_0), ("isLearner", V3_4), ("name", V3_0), ("clientURLs", V3_0)]);
 const CONFIGURATION: Encoding = Encoding::Json(&[
     ("voters", V3_5),
     ("learners", V3_5),
@@ -267,7 +264,10 @@ mod tests {
     #[test]
     fn keys_find_their_rows() {
         assert_eq!(row_of(Bucket::Meta, b"term").map(|r| r.since), Some(V3_5));
-        assert_eq!(row_of(Bucket::Lease, &7_i64.to_be_bytes()).map(|r| r.encoding), Some(Encoding::Proto("leasepb.Lease")));
+        assert_eq!(
+            row_of(Bucket::Lease, &7_i64.to_be_bytes()).map(|r| r.encoding),
+            Some(Encoding::Proto("leasepb.Lease"))
+        );
         assert!(row_of(Bucket::Meta, b"other").is_none());
         assert!(row_of(Bucket::Lease, b"short").is_none());
         assert!(row_of(Bucket::Key, b"k").is_none());

@@ -99,7 +99,18 @@ fn show(members: &[Member], differences: &[String], format: Format) -> Result<()
         let text = serde_json::to_string(&Comparison { members, differences }).map_err(Failure::error)?;
         return print::print((text + "\n").as_bytes());
     }
-    let header = vec!["data dir", "member", "version", "cluster version", "applied", "term", "commit", "last", "revision", "hashkv"];
+    let header = vec![
+        "data dir",
+        "member",
+        "version",
+        "cluster version",
+        "applied",
+        "term",
+        "commit",
+        "last",
+        "revision",
+        "hashkv",
+    ];
     let rows = members.iter().map(|member| {
         vec![
             member.data_dir.clone(),

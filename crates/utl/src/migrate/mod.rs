@@ -71,7 +71,8 @@ pub fn run(args: &MigrateArgs, format: &str, lock_timeout: Option<Duration>) -> 
     }
     let (Some(data_dir), Some(target)) = (&args.data_dir, &args.target_version) else {
         let flags = [("data-dir", args.data_dir.is_none()), ("target-version", args.target_version.is_none())];
-        let missing: Vec<_> = flags.iter().filter(|(_, missing)| *missing).map(|(name, _)| format!("{name:?}")).collect();
+        let missing: Vec<_> =
+            flags.iter().filter(|(_, missing)| *missing).map(|(name, _)| format!("{name:?}")).collect();
         return Err(Wrong::Usage(format!("required flag(s) {} not set", missing.join(", "))));
     };
     let target = parse_version(target)?;

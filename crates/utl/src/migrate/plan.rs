@@ -200,7 +200,10 @@ fn checks(survey: &Survey, to: Version, commit: u64) -> Vec<Check> {
     let foreign = v2_store::foreign(&survey.dir.snap());
     if let Some(first) = foreign.first() {
         checks.push(Check {
-            found: format!("{} keys of the v2 API would be lost, such as {first}: no release since 3.6 keeps them", foreign.len()),
+            found: format!(
+                "{} keys of the v2 API would be lost, such as {first}: no release since 3.6 keeps them",
+                foreign.len()
+            ),
             risk: "They are gone afterwards.",
         });
     }

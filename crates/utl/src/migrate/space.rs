@@ -26,7 +26,8 @@ pub fn check(survey: &Survey) -> anyhow::Result<()> {
 }
 
 fn fits(dir: &Path, needed: u64) -> anyhow::Result<()> {
-    let found = rustix::fs::statvfs(dir).with_context(|| format!("failed to ask for the free space of {}", dir.display()))?;
+    let found =
+        rustix::fs::statvfs(dir).with_context(|| format!("failed to ask for the free space of {}", dir.display()))?;
     let free = found.f_bavail.saturating_mul(found.f_frsize);
     if free < needed {
         bail!(

@@ -43,7 +43,9 @@ const CHUNK_BYTES: usize = 1 << 20;
 pub fn carry_out(survey: Survey, plan: &Migration, force: bool) -> anyhow::Result<()> {
     match space::check(&survey) {
         Err(error) if !force => return Err(error.context("--force goes on all the same")),
-        Err(error) => eprintln!("WARNING: --force skips a check: {error:#}. If the disk fills up, the dir stays as it is."),
+        Err(error) => {
+            eprintln!("WARNING: --force skips a check: {error:#}. If the disk fills up, the dir stays as it is.")
+        }
         Ok(()) => {}
     }
     let staging = Staging::begin(&survey.dir)?;

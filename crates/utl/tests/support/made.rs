@@ -48,11 +48,8 @@ pub fn append(dir: &DataDir, entries: &[Entry]) {
 
 /// The addition of the member, as every log begins.
 pub fn first() -> Entry {
-    let record = schema::MemberRecord {
-        id: MEMBER,
-        peer_urls: vec!["http://127.0.0.1:2380".into()],
-        ..Default::default()
-    };
+    let record =
+        schema::MemberRecord { id: MEMBER, peer_urls: vec!["http://127.0.0.1:2380".into()], ..Default::default() };
     let change = ConfChange {
         id: Some(0),
         r#type: Some(ConfChangeType::ConfChangeAddNode as i32),

@@ -5,13 +5,16 @@ use std::path::Path;
 use anyhow::Result;
 use serde_json::{Value, json};
 
-use super::{super::{
-    base64,
-    http::Http,
-    load::{self, Rng, contents},
-    scenario::Lines,
-    server::{End, Server},
-}, Release};
+use super::{
+    super::{
+        base64,
+        http::Http,
+        load::{self, Rng, contents},
+        scenario::Lines,
+        server::{End, Server},
+    },
+    Release,
+};
 
 const OPERATIONS: u32 = 400;
 const BIG_BYTES: usize = 1_000_000;

@@ -58,7 +58,8 @@ pub fn tool(tools: &Tools, release: &Release, rounds: u64) -> Result<Vec<Step>> 
         thread::sleep(Duration::from_millis(rng.below(150)));
         child.kill()?;
         killed += u64::from(!child.wait()?.success());
-        let version: Value = serde_json::from_str(&run_tool(&tools.utl, &["version", "--data-dir", &path, "-w", "json"])?)?;
+        let version: Value =
+            serde_json::from_str(&run_tool(&tools.utl, &["version", "--data-dir", &path, "-w", "json"])?)?;
         let now = version["atVersion"].as_str().unwrap_or_default().to_owned();
         let is_whole = (now == at || now == target) && version["clusterVersion"] == now.as_str();
         steps.push(Step::new(format!("round {round}: {at} or {target}, whole"), "true", is_whole.to_string()));

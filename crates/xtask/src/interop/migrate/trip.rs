@@ -67,7 +67,11 @@ pub fn with_auth_on(tools: &Tools, release: &Release) -> Result<Vec<Step>> {
     let (status, said) = Server::start_refused(&ours.server, &dir)?;
     let mut steps = vec![
         Step::new("hashkv at 3.8", hash.clone(), tools.hash(&dir)?),
-        Step::new("ours refuses it", "true", (!status.success() && said.contains("authentication is enabled")).to_string()),
+        Step::new(
+            "ours refuses it",
+            "true",
+            (!status.success() && said.contains("authentication is enabled")).to_string(),
+        ),
     ];
     tools.migrate(&dir, release.version, &[])?;
     steps.push(Step::new("hashkv back again", hash, tools.hash(&dir)?));
@@ -84,7 +88,11 @@ pub fn with_auth_on(tools: &Tools, release: &Release) -> Result<Vec<Step>> {
         Step::new("alice reads her keys", "true", works(ask(&alice, &["get", "k/", "--prefix"]))),
         Step::new("alice reads no other", "false", works(ask(&alice, &["get", "big/1"]))),
         Step::new("a wrong password", "false", works(ask("alice:wrong", &["get", "k/01"]))),
-        Step::new("no user", "false", works(run_tool(&release.etcdctl, &["--endpoints", &server.endpoint, "get", "k/01"]))),
+        Step::new(
+            "no user",
+            "false",
+            works(run_tool(&release.etcdctl, &["--endpoints", &server.endpoint, "get", "k/01"])),
+        ),
         Step::new("root turns it off", "true", works(ask(&root, &["auth", "disable"]))),
     ]);
     let mut http = server.http()?;
