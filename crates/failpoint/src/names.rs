@@ -1,4 +1,4 @@
-//! The names of etcd 3.7.3's failpoints (and bbolt 1.5.0's), and which of them are in this program.
+//! The names of etcd 3.7.3's failpoints (and bbolt 1.5.0's), and which of them are in this program; `migrate…` are ours.
 
 /// Whether a point has its place in this program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,6 +52,22 @@ pub const NAMES: &[(&str, Place)] = &[
     ("defragdbFail", Here),
     ("lackOfDiskSpace", Here),
     ("mapError", Here),
+    ("migrateAfterApply", Here),
+    ("migrateAfterCopy", Here),
+    ("migrateAfterDatabase", Here),
+    ("migrateAfterExchange", Here),
+    ("migrateAfterJournal", Here),
+    ("migrateAfterLog", Here),
+    ("migrateAfterNewLog", Here),
+    ("migrateAfterNewSnap", Here),
+    ("migrateAfterOldLog", Here),
+    ("migrateAfterOldSnap", Here),
+    ("migrateAfterPark", Here),
+    ("migrateAfterSchema", Here),
+    ("migrateAfterStaging", Here),
+    ("migrateBeforeCleanUp", Here),
+    ("migrateBeforeSwap", Here),
+    ("migrateNoExchange", Here),
     ("mlockError", Here),
     ("munlockError", Absent("memory is unlocked with its map, which cannot fail")),
     ("raftAfterApplySnap", Here),

@@ -4,7 +4,10 @@ use std::ops::ControlFlow;
 
 use storage::{Bucket, Read, schema::RevisionKey};
 
-use crate::{Error, KeyRange, Revision, contents::Contents, index::visit_in_steps, store::Shared, values::Published};
+use crate::{
+    Error, KeyRange, Revision, contents::Contents, file_hash::Marks, index::visit_in_steps, store::Shared,
+    values::Published,
+};
 
 /// Equal on members that hold the same revisions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -44,20 +47,37 @@ pub(crate) struct Hasher {
     crc: u32,
     compact_revision: i64,
     hash_revision: i64,
-    /// Of the revisions up to `compact_revision`, those that count. Ascending.
-    keep: Vec<Revision>,
-    next_kept: usize,
+    keep: Keep,
     /// As in etcd, if nothing at all is kept then nothing is left out.
     skips: bool,
+}
+
+/// Of the revisions up to the compacted one, those that count.
+#[derive(Debug)]
+enum Keep {
+    /// Ascending, from `next` on.
+    List { revisions: Vec<Revision>, next: usize },
+    /// By the number of their record, of which `next` comes next.
+    Marks { marks: Marks, next: u64 },
 }
 
 impl Hasher {
     /// `keep` are the revisions that compaction at `hash_revision` keeps, in ascending order.
     pub fn new(compact_revision: i64, hash_revision: i64, keep: &[Revision]) -> Self {
         let skips = !keep.is_empty();
-        let keep = keep[..keep.partition_point(|r| r.main <= compact_revision)].to_vec();
+        let revisions = keep[..keep.partition_point(|r| r.main <= compact_revision)].to_vec();
+        Self::begin(compact_revision, hash_revision, Keep::List { revisions, next: 0 }, skips)
+    }
+
+    /// The same with marks in place of a list; every record must be written, from revision 1 on.
+    pub fn with_marks(compact_revision: i64, hash_revision: i64, marks: Marks) -> Self {
+        let skips = marks.any;
+        Self::begin(compact_revision, hash_revision, Keep::Marks { marks, next: 0 }, skips)
+    }
+
+    fn begin(compact_revision: i64, hash_revision: i64, keep: Keep, skips: bool) -> Self {
         let crc = crc32c::crc32c(Bucket::Key.name().as_bytes());
-        Hasher { crc, compact_revision, hash_revision, keep, next_kept: 0, skips }
+        Hasher { crc, compact_revision, hash_revision, keep, skips }
     }
 
     pub fn write(&mut self, at: RevisionKey, key: &[u8], value: &[u8]) {
@@ -80,11 +100,21 @@ impl Hasher {
     }
 
     fn is_kept(&mut self, at: RevisionKey) -> bool {
-        let at = Revision::new(at.main, at.sub as u32);
-        while self.keep.get(self.next_kept).is_some_and(|kept| *kept < at) {
-            self.next_kept += 1;
+        match &mut self.keep {
+            Keep::List { revisions, next } => {
+                let at = Revision::new(at.main, at.sub as u32);
+                while revisions.get(*next).is_some_and(|kept| *kept < at) {
+                    *next += 1;
+                }
+                revisions.get(*next) == Some(&at)
+            }
+            // No key has been written before revision 1.
+            Keep::Marks { .. } if at.main < 1 => false,
+            Keep::Marks { marks, next } => {
+                *next += 1;
+                marks.has(*next - 1)
+            }
         }
-        self.keep.get(self.next_kept) == Some(&at)
     }
 }
 

@@ -35,7 +35,7 @@ mod write_txn;
 
 pub use compaction::{CompactionJob, Progress};
 pub use error::{Error, OpenError};
-pub use file_hash::{FileHashError, hash_file};
+pub use file_hash::{FileHashError, hash_file, hash_file_within};
 pub use hash::HashKv;
 pub use key_range::{End, KeyRange};
 pub use range::{Count, RangeResult, default_order, has_revision_filter};

@@ -67,6 +67,8 @@ fn check_same(store: &mut TestStore, again: &mut TestStore, seed: u64) {
     );
     for revision in [0, -1].into_iter().chain((a.compact_revision.max(1)..=a.revision).step_by(3)) {
         let hash = mvcc::hash_file(&again.backend.view(), revision, &mut |_| {}).expect("hashes");
+        let little = mvcc::hash_file_within(&again.backend.view(), revision, 2, &mut |_| {}).expect("hashes");
+        assert_eq!(little, hash, "with room for two keys at a time");
         assert_eq!(hash, again.store.hash_kv(revision).expect("hashes"), "SEED={seed}, hash of the file at {revision}");
     }
     for revision in a.compact_revision.max(1)..=a.revision {

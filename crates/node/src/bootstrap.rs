@@ -30,7 +30,7 @@ use crate::{
         gate::{load as load_gate, put_all as put_gate},
     },
     data_dir::{DataDir, DataDirError},
-    force,
+    force, swap,
 };
 
 /// Who a member with a new data dir becomes.
@@ -47,13 +47,15 @@ pub enum StartError {
     #[error(transparent)]
     DataDir(#[from] DataDirError),
     #[error(transparent)]
+    Swap(#[from] swap::SwapError),
+    #[error(transparent)]
     Bootstrap(#[from] BootstrapError),
     #[error("failed to open the database {path}")]
     Backend { path: String, source: storage::OpenError },
     #[error("failed to read the log in {path}")]
     Log { path: String, source: wal::Error },
-    #[error("{0}")]
-    Version(Judgement),
+    #[error("{}", judgement.advise(&data_dir.words()))]
+    Version { judgement: Judgement, data_dir: DataDir },
     #[error("the database holds a value that cannot be read")]
     Schema(#[from] schema::DecodeError),
     #[error("failed to load the keys")]
@@ -136,6 +138,7 @@ pub(crate) struct BootstrapOptions {
 pub(crate) fn bootstrap(options: BootstrapOptions) -> Result<Bootstrapped, StartError> {
     let dir = &options.data_dir;
     dir.check()?;
+    swap::recover(dir)?;
     let have_log = Wal::exists_on(&*options.log_disk, &dir.wal());
     if have_log && !dir.db().exists() {
         return Err(StartError::DatabaseMissing { path: dir.db().display().to_string() });
@@ -158,7 +161,7 @@ fn check_database(backend: &Backend, options: &BootstrapOptions) -> Result<(), S
     let view = backend.view();
     let judgement = schema::version::judge(schema::version::detect(&view)?, options.binary_version);
     if judgement != Judgement::Start {
-        return Err(StartError::Version(judgement));
+        return Err(StartError::Version { judgement, data_dir: options.data_dir.clone() });
     }
     if schema::auth::enabled(&view) {
         return Err(StartError::AuthEnabled);

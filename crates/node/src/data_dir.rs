@@ -57,6 +57,12 @@ impl DataDir {
         self.wal.clone().unwrap_or_else(|| self.member().join("wal"))
     }
 
+    /// As a command line names it.
+    pub fn words(&self) -> String {
+        let wal = self.wal.as_ref().map(|wal| format!(" --wal-dir {}", wal.display())).unwrap_or_default();
+        format!("--data-dir {}{wal}", self.root.display())
+    }
+
     /// Refuses what is not a data dir; changes nothing.
     pub fn check(&self) -> Result<(), DataDirError> {
         let path = self.root.clone();

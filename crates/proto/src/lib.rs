@@ -7,6 +7,7 @@
 //! Besides the generated types, one module per package:
 //! - [`min_version`], [`min_version_of_entry`]: the lowest release that understands a message or a log entry;
 //! - [`newest_version_named`]: the most that a message of some kind can ask for;
+//! - [`V2Request`]: what logs of etcd up to 3.6 may hold in place of a request of today;
 //! - [`json`]: any message from and to JSON, as etcd's gateway has it;
 //! - [`http_routes`]: the gateway's paths.
 //!
@@ -24,15 +25,17 @@ mod min_version;
 mod newest;
 mod route;
 mod schema;
+mod v2_request;
 mod version;
 mod wire;
 
 pub use min_version::{
     MinVersion, MinVersionError, min_version, min_version_named, min_version_of_entry, min_version_of_request,
 };
-pub use newest::newest_version_named;
+pub use newest::{fields_named, newest_version_named};
 pub use route::{HttpRoute, http_routes};
 pub use schema::{PACKAGES, annotation_text, pool};
+pub use v2_request::{V2Change, V2Request};
 pub use version::{ParseVersionError, Version};
 pub use wire::WireError;
 

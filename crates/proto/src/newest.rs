@@ -16,6 +16,13 @@ pub fn newest_version_named(full_name: &str) -> Option<Version> {
     Some(newest(schema, message, &mut seen))
 }
 
+/// Name, number and version of each field of a message, by number. `None`: there is no such message.
+pub fn fields_named(full_name: &str) -> Option<impl Iterator<Item = (&'static str, u32, Version)>> {
+    let schema = schema();
+    let message = &schema.messages[schema.message(full_name)?];
+    Some(message.fields.iter().map(|field| (field.name.as_str(), field.number, field.version)))
+}
+
 fn newest(schema: &Schema, message: usize, seen: &mut HashSet<usize>) -> Version {
     let declared = &schema.messages[message];
     let mut found = declared.version;

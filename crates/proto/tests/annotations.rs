@@ -153,7 +153,13 @@ fn names_numbers_and_types_are_etcds() {
     }
     for (element, version) in &ours {
         let newer = version.parse::<Version>().unwrap() > Version::new(3, 7);
-        assert!(theirs.contains_key(element.as_str()) || newer, "not in etcd 3.7, but not newer either:\n{element}");
+        // etcd 3.6 was the last to know it; logs of that time hold it.
+        let words: Vec<_> = element.split(' ').collect();
+        let gone = words[1] == "etcdserverpb.Request" || words[1].starts_with("etcdserverpb.Request.");
+        assert!(
+            theirs.contains_key(element.as_str()) || newer || gone,
+            "not in etcd 3.7, but not newer either:\n{element}"
+        );
     }
 }
 

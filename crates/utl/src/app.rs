@@ -9,9 +9,13 @@ use crate::{
     defrag,
     failure::Failure,
     hashkv,
+    migrate::{self, MigrateArgs, Wrong},
     print::{self, Format},
     restore::{self, RestoreArgs},
+    schema::{self, SchemaArgs},
     status,
+    survey::settle,
+    version::{self, VersionArgs},
 };
 
 #[derive(Parser)]
@@ -33,6 +37,8 @@ enum Commands {
     Completion(CompletionArgs),
     Defrag(DefragArgs),
     Hashkv(HashkvArgs),
+    Migrate(MigrateArgs),
+    Schema(SchemaArgs),
     Snapshot(SnapshotArgs),
     Version(VersionArgs),
 }
@@ -96,14 +102,6 @@ struct StatusArgs {
     args: Vec<PathBuf>,
 }
 
-/// Prints the version of this program and of the API its files belong to
-#[derive(clap::Args)]
-#[command(after_help = "Example: lockgateutl version")]
-struct VersionArgs {
-    #[arg(hide = true)]
-    args: Vec<String>,
-}
-
 pub fn run(args: &[OsString]) -> Result<(), Failure> {
     let program = flag::program_name(args, "lockgateutl");
     let mut root = flag::tune(Cli::command()).bin_name(&program);
@@ -116,6 +114,12 @@ pub fn run(args: &[OsString]) -> Result<(), Failure> {
         Some(Commands::Completion(args)) => completion(&args.args, &mut root, &program),
         Some(Commands::Defrag(args)) => run_defrag(args, lock_timeout, &mut root),
         Some(Commands::Hashkv(args)) => run_hashkv(args, &cli.write_out, lock_timeout, &mut root),
+        Some(Commands::Migrate(args)) => match migrate::run(&args, &cli.write_out, lock_timeout) {
+            Err(Wrong::Usage(what)) => Err(usage(&mut root, &["migrate"], &what)),
+            Err(Wrong::Failed(failure)) => Err(failure),
+            Ok(()) => Ok(()),
+        },
+        Some(Commands::Schema(args)) => schema::run(&args, &cli.write_out),
         Some(Commands::Snapshot(SnapshotArgs { command: None, .. })) => help(&mut root, &["snapshot"]),
         Some(Commands::Snapshot(SnapshotArgs { command: Some(SnapshotCommand::Restore(args)), .. })) => {
             restore::run(args, lock_timeout)
@@ -123,7 +127,7 @@ pub fn run(args: &[OsString]) -> Result<(), Failure> {
         Some(Commands::Snapshot(SnapshotArgs { command: Some(SnapshotCommand::Status(args)), .. })) => {
             run_status(&args.args, &cli.write_out, lock_timeout)
         }
-        Some(Commands::Version(_)) => print::print(version_text(&program).as_bytes()),
+        Some(Commands::Version(args)) => version::run(&args, &program, &cli.write_out, lock_timeout),
     }
 }
 
@@ -142,7 +146,11 @@ fn run_hashkv(
 ) -> Result<(), Failure> {
     let path = match (&args.args[..], args.data_dir) {
         ([path], None) => path.clone(),
-        ([], Some(dir)) => node::DataDir::new(dir, None).db(),
+        ([], Some(dir)) => {
+            let dir = node::DataDir::new(dir, None);
+            settle(&dir)?;
+            dir.db()
+        }
         (paths, None) => return Err(usage(root, &["hashkv"], &format!("accepts 1 arg(s), received {}", paths.len()))),
         (_, Some(_)) => return Err(usage(root, &["hashkv"], "give either a file or --data-dir, not both")),
     };
@@ -157,12 +165,6 @@ fn run_defrag(args: DefragArgs, lock_timeout: Option<Duration>, root: &mut Comma
     };
     defrag::defrag(&dir, lock_timeout)
         .map_err(|error| Failure::error(format!("Failed to defragment etcd data[{}] ({error:#})", dir.display())))
-}
-
-fn version_text(program: &str) -> String {
-    let version = env!("CARGO_PKG_VERSION");
-    let api = version.rsplit_once('.').map_or(version, |parts| parts.0);
-    format!("{program} version: {version}\nAPI version: {api}\n")
 }
 
 fn completion(args: &[String], root: &mut Command, program: &str) -> Result<(), Failure> {

@@ -5,10 +5,12 @@ use std::{path::Path, time::Duration};
 use serde_json::json;
 use storage::{Backend, DefragReport, Options};
 
-use crate::{failure::open_error, log, progress::Progress, status::check_exists};
+use crate::{failure::open_error, log, progress::Progress, status::check_exists, survey::settle};
 
 pub fn defrag(data_dir: &Path, lock_timeout: Option<Duration>) -> anyhow::Result<()> {
-    let path = node::DataDir::new(data_dir, None).db();
+    let dir = node::DataDir::new(data_dir, None);
+    settle(&dir)?;
+    let path = dir.db();
     check_exists(&path)?;
     let backend = Backend::open(&path, Options { lock_timeout, ..Options::default() }).map_err(open_error)?;
     let shown = path.display().to_string();

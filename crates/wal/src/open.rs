@@ -12,7 +12,7 @@ use crate::{
     encoder::Encoder,
     error::Error,
     pipeline::Pipeline,
-    read::{self, ReadAll},
+    read::{self, Keep, ReadAll},
     repair,
     segment::{self, Name, Segment},
     wal::{Options, Wal},
@@ -97,7 +97,7 @@ impl Wal {
         let names = segment::list(&*disk, dir)?;
         let names = segment::select(dir, &names, at.index())?;
         let mut held = segment::open(&*disk, dir, names, OpenMode::Write)?;
-        let (all, end) = read::read_segments(dir, &held, at)?;
+        let (all, end) = read::read_segments(dir, &held, at, Keep::All)?;
         let last = all.entries.last().map_or(at.index(), raftpb::Entry::index);
         if all.hard_state.commit() > last {
             return Err(Error::CommitBeyondLog { dir: dir.into(), commit: all.hard_state.commit(), last });
@@ -128,13 +128,33 @@ impl Wal {
         let names = segment::list(disk, dir)?;
         let names = segment::select(dir, &names, at.index())?;
         let segments = segment::open(disk, dir, names, OpenMode::Read)?;
-        Ok(read::read_segments(dir, &segments, at)?.0)
+        Ok(read::read_segments(dir, &segments, at, Keep::All)?.0)
+    }
+
+    /// [`Wal::read`] without what the entries carry: a log of any size fits into memory. [`Wal::each_entry`] gives the rest.
+    pub fn read_heads(dir: &Path, at: &walpb::Snapshot) -> Result<ReadAll, Error> {
+        Ok(read::read_segments(dir, &segments_from(dir, at)?, at, Keep::Heads)?.0)
+    }
+
+    /// Visits the entries that [`Wal::read_heads`] listed, whole and in order, one at a time in memory.
+    pub fn each_entry<E: From<Error>>(
+        dir: &Path,
+        at: &walpb::Snapshot,
+        heads: &[raftpb::Entry],
+        visit: impl FnMut(raftpb::Entry) -> Result<(), E>,
+    ) -> Result<(), E> {
+        read::each_entry(&segments_from(dir, at)?, at, heads, visit)
     }
 
     /// [`Wal::valid_snapshots`] on a given disk.
     pub fn valid_snapshots_on(disk: &dyn Disk, dir: &Path) -> Result<Vec<walpb::Snapshot>, Error> {
         read::valid_snapshots(disk, dir)
     }
+}
+
+fn segments_from(dir: &Path, at: &walpb::Snapshot) -> Result<Vec<Segment>, Error> {
+    let names = segment::list(&OsDisk, dir)?;
+    segment::open(&OsDisk, dir, segment::select(dir, &names, at.index())?, OpenMode::Read)
 }
 
 /// Makes sure that renaming the returned temporary directory to `dir` will destroy nothing but left-over spare files.

@@ -43,10 +43,23 @@ pub(crate) struct Tail {
     pub(crate) last_index: u64,
 }
 
+/// Whether entries are kept with what they carry.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Keep {
+    All,
+    /// Index, term and type alone.
+    Heads,
+}
+
 /// Reads segments that are open already.
-pub(crate) fn read_segments(dir: &Path, segments: &[Segment], at: &walpb::Snapshot) -> Result<(ReadAll, Tail), Error> {
-    let mut builder =
-        Builder { at, all: ReadAll::default(), metadata: None, matched: false, last_index: at.index(), term_at: None };
+pub(crate) fn read_segments(
+    dir: &Path,
+    segments: &[Segment],
+    at: &walpb::Snapshot,
+    keep: Keep,
+) -> Result<(ReadAll, Tail), Error> {
+    let all = ReadAll::default();
+    let mut builder = Builder { at, keep, all, metadata: None, matched: false, last_index: at.index(), term_at: None };
     let mut tail = scan(segments, |reader, record| builder.add(reader, record))?;
     let Builder { mut all, metadata, matched, last_index, .. } = builder;
     if !matched {
@@ -56,6 +69,31 @@ pub(crate) fn read_segments(dir: &Path, segments: &[Segment], at: &walpb::Snapsh
     all.metadata = metadata.unwrap_or_default();
     all.torn.clone_from(&tail.torn);
     Ok((all, tail))
+}
+
+/// See [`crate::Wal::each_entry`].
+pub(crate) fn each_entry<E: From<Error>>(
+    segments: &[Segment],
+    at: &walpb::Snapshot,
+    heads: &[Entry],
+    mut visit: impl FnMut(Entry) -> Result<(), E>,
+) -> Result<(), E> {
+    let (mut next, mut failed) = (0, None);
+    let scanned = scan(segments, |reader, record| {
+        if record.kind != Kind::Entry || failed.is_some() {
+            return Ok(());
+        }
+        let place = record.place;
+        let entry = check::parse_entry(record.data).map_err(|what| reader.corrupt(place, what))?;
+        // Index and term name an entry: one that a later leader replaced has another term.
+        let wanted = heads.get(next).is_some_and(|head| (head.index(), head.term()) == (entry.index(), entry.term()));
+        if wanted && entry.index() > at.index() {
+            next += 1;
+            failed = visit(entry).err();
+        }
+        Ok(())
+    });
+    failed.map_or(scanned.map(drop).map_err(E::from), Err)
 }
 
 /// See [`crate::Wal::valid_snapshots`].
@@ -147,6 +185,7 @@ fn parse_state(reader: &SegmentReader<'_>, record: Record, before: &HardState) -
 
 struct Builder<'a> {
     at: &'a walpb::Snapshot,
+    keep: Keep,
     all: ReadAll,
     metadata: Option<Bytes>,
     matched: bool,
@@ -170,7 +209,10 @@ impl Builder<'_> {
     /// An entry replaces the one of its index and drops those after it: the leader that sent it had another log.
     fn add_entry(&mut self, reader: &SegmentReader<'_>, record: Record) -> Result<(), Error> {
         let place = record.place;
-        let entry = check::parse_entry(record.data).map_err(|what| reader.corrupt(place, what))?;
+        let mut entry = check::parse_entry(record.data).map_err(|what| reader.corrupt(place, what))?;
+        if self.keep == Keep::Heads {
+            entry.data = None;
+        }
         self.last_index = entry.index();
         if entry.index() <= self.at.index() {
             // It drops those after it, too: what was read of them is of another leader.

@@ -255,3 +255,36 @@ fn a_received_snapshot_voids_the_entries_after_it() {
     wal.close().unwrap();
     assert_eq!(Wal::read(&dir, &snapshot(3, 4)).unwrap().entries, [entry(4, 4, vec![3])]);
 }
+
+#[test]
+fn entries_one_at_a_time_are_those_that_were_not_replaced() {
+    let tmp = TempDir::new().unwrap();
+    let dir = tmp.path().join("wal");
+    let mut wal = Wal::create(&dir, &metadata(), SMALL).unwrap();
+    for index in 1..=30 {
+        wal.save(Some(&state(1, 7, index.min(20))), &[entry(1, index, vec![index as u8; 100])]).unwrap();
+    }
+    // A later leader replaces the end, and another one does so again.
+    wal.save(Some(&state(2, 7, 20)), &[entry(2, 25, vec![2; 50]), entry(2, 26, vec![2; 50])]).unwrap();
+    wal.save(Some(&state(3, 7, 25)), &[entry(3, 26, vec![3; 50]), entry(3, 27, vec![3; 50])]).unwrap();
+    wal.close().unwrap();
+    let all = Wal::read(&dir, &origin()).unwrap();
+    let heads = Wal::read_heads(&dir, &origin()).unwrap();
+    assert!(heads.entries.iter().all(|entry| entry.data.is_none()));
+    assert_eq!((heads.hard_state, indexes(&heads.entries)), (all.hard_state, indexes(&all.entries)));
+    let mut seen = Vec::new();
+    Wal::each_entry(&dir, &origin(), &heads.entries, |entry| {
+        seen.push(entry);
+        Ok::<_, Error>(())
+    })
+    .unwrap();
+    assert_eq!(seen, all.entries);
+    // Whoever visits may end it.
+    let mut visited = 0;
+    let ended = Wal::each_entry(&dir, &origin(), &heads.entries, |_| {
+        visited += 1;
+        Err(Error::FileNotFound { dir: dir.clone() })
+    });
+    assert!(matches!(ended, Err(Error::FileNotFound { .. })));
+    assert_eq!(visited, 1);
+}

@@ -87,7 +87,7 @@ fn number_of(prefix: &[u8], key: &[u8]) -> Option<u64> {
 }
 
 /// The first key behind all that begin with `prefix`, which ends in a slash.
-fn end_of(prefix: &[u8]) -> Vec<u8> {
+pub(super) fn end_of(prefix: &[u8]) -> Vec<u8> {
     let mut end = prefix.to_vec();
     if let Some(last) = end.last_mut() {
         *last += 1;

@@ -1,7 +1,5 @@
 //! The version a file is at, and whether a binary may start on it.
 
-use std::fmt;
-
 pub use proto::Version;
 
 use super::{Bucket, DecodeError, cluster, meta};
@@ -72,37 +70,30 @@ pub fn judge(found: Found, binary: Version) -> Judgement {
     }
 }
 
-impl fmt::Display for Judgement {
-    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        match *self {
-            Judgement::Start => write!(f, "the data dir can be started on"),
-            Judgement::TooNew { found, binary } => write!(
-                f,
+impl Judgement {
+    /// What was found and the way out. `place` is the data dir in the words of a command line: `--data-dir D`.
+    pub fn advise(self, place: &str) -> String {
+        match self {
+            Judgement::Start => "the data dir can be started on".to_owned(),
+            Judgement::TooNew { found, binary } => format!(
                 "the data dir is at storage version {found}, newer than this binary ({binary}): start a {found} binary on \
-                 it, and bring it to {binary} with `downgrade enable {binary}` before starting this one"
+                 it, and bring the cluster to {binary} with `downgrade enable {binary}` before starting this one; or, with \
+                 every member stopped, run `migrate {place} --target-version {binary}` of {found}'s offline tool on \
+                 each member's data dir"
             ),
             Judgement::TooOld { found, binary } => {
                 let needed = Version::new(binary.major, binary.minor.saturating_sub(1));
-                match found {
-                    Some(found) => write!(f, "the data dir is at storage version {found}")?,
-                    None => write!(f, "the data dir has no storage version and was written before 3.5")?,
-                }
-                write!(f, "; this binary ({binary}) starts on {needed} and {binary}: ")?;
-                write!(f, "start etcd on the dir once, one minor after the other ({})", steps(found, needed))?;
-                write!(f, ", so that it is at {needed}, then start this binary")
+                let (is, first) = match found {
+                    Some(found) => (format!("is at storage version {found}"), ""),
+                    None => ("was written before 3.5".to_owned(), "start etcd 3.5 on it once, "),
+                };
+                format!(
+                    "the data dir {is}; this binary ({binary}) starts on {needed} and {binary}: {first}stop every member, \
+                     run `lockgateutl migrate {place} --target-version {needed}` on each, then start this binary"
+                )
             }
         }
     }
-}
-
-/// The releases to start in turn, such as `3.6, then 3.7`.
-fn steps(found: Option<Version>, needed: Version) -> String {
-    let first = match found {
-        Some(v) if v.major == needed.major => v.minor + 1,
-        _ => V3_5.minor,
-    };
-    let names: Vec<_> = (first..=needed.minor).map(|m| Version::new(needed.major, m).to_string()).collect();
-    names.join(", then ")
 }
 
 #[cfg(test)]
@@ -127,17 +118,19 @@ mod tests {
 
     #[test]
     fn refusals_name_both_versions_and_the_way_out() {
-        let text = |found| judge(found, BINARY).to_string();
+        let text = |found| judge(found, BINARY).advise("--data-dir /data");
         assert_eq!(
             text(Found::At(Version::new(3, 9))),
-            "the data dir is at storage version 3.9, newer than this binary (3.8): start a 3.9 binary on it, and bring it \
-             to 3.8 with `downgrade enable 3.8` before starting this one"
+            "the data dir is at storage version 3.9, newer than this binary (3.8): start a 3.9 binary on it, and bring \
+             the cluster to 3.8 with `downgrade enable 3.8` before starting this one; or, with every member stopped, run \
+             `migrate --data-dir /data --target-version 3.8` of 3.9's offline tool on each member's data dir"
         );
         assert_eq!(
             text(Found::At(V3_5)),
-            "the data dir is at storage version 3.5; this binary (3.8) starts on 3.7 and 3.8: start etcd on the dir once, \
-             one minor after the other (3.6, then 3.7), so that it is at 3.7, then start this binary"
+            "the data dir is at storage version 3.5; this binary (3.8) starts on 3.7 and 3.8: stop every member, run \
+             `lockgateutl migrate --data-dir /data --target-version 3.7` on each, then start this binary"
         );
-        assert!(text(Found::BeforeTerms).contains("(3.5, then 3.6, then 3.7)"));
+        assert!(text(Found::BeforeTerms).contains("was written before 3.5"));
+        assert!(text(Found::BeforeTerms).contains("start etcd 3.5 on it once, stop every member"));
     }
 }

@@ -6,10 +6,10 @@
 use node::{DataDir, snapshot_record};
 use prost::Message;
 use proto::raftpb::{self, ConfChangeType, EntryType};
-use serde_json::{Map, Value, json};
 use wal::{Wal, snapfile};
 
 use super::{NewCluster, database::record};
+use crate::v2_store;
 
 pub const TERM: u64 = 1;
 
@@ -24,7 +24,7 @@ pub fn write(dir: &DataDir, cluster: &NewCluster) -> anyhow::Result<()> {
     let conf_state = conf_state(cluster);
     let metadata =
         raftpb::SnapshotMetadata { conf_state: Some(conf_state.clone()), index: Some(index), term: Some(TERM) };
-    let data = v2_state(cluster).to_string();
+    let data = v2_store::render(&cluster.members, [], None).to_string();
     snapfile::save(&dir.snap(), &raftpb::Snapshot { data: Some(data.into()), metadata: Some(metadata) })?;
     wal.save_snapshot(&snapshot_record(index, TERM, conf_state))?;
     wal.close()?;
@@ -52,29 +52,4 @@ fn entries(cluster: &NewCluster) -> Vec<raftpb::Entry> {
         }
     };
     cluster.members.iter().zip(1..).map(entry).collect()
-}
-
-/// The members as etcd's first key-value store had them, under `/0/members`.
-fn v2_state(cluster: &NewCluster) -> Value {
-    let mut members = Map::new();
-    for (member, index) in cluster.members.iter().zip(1..) {
-        let path = format!("/0/members/{}", member.id);
-        let attributes = json!({ "peerURLs": member.peer_urls }).to_string();
-        let leaf = node(&format!("{path}/raftAttributes"), index, &attributes, Value::Null);
-        members.insert(member.id.to_string(), node(&path, index, "", json!({ "raftAttributes": leaf })));
-    }
-    let store = node("/0", 0, "", json!({ "members": node("/0/members", 1, "", members.into()) }));
-    let root = node("/", 0, "", json!({ "0": store, "1": node("/1", 0, "", json!({})) }));
-    json!({ "Root": root, "CurrentIndex": cluster.members.len(), "CurrentVersion": 2 })
-}
-
-fn node(path: &str, index: u64, value: &str, children: Value) -> Value {
-    json!({
-        "Path": path,
-        "CreatedIndex": index,
-        "ModifiedIndex": index,
-        "ExpireTime": "0001-01-01T00:00:00Z",
-        "Value": value,
-        "Children": children,
-    })
 }

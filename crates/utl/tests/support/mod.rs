@@ -1,6 +1,7 @@
 //! Members to take snapshots of and to start on restored files: lockgate inside this process, real etcd as its own.
 #![allow(dead_code, unused_imports, reason = "each test binary uses its own part")]
 
+pub mod made;
 pub mod member;
 
 use std::{

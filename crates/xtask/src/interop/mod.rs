@@ -9,6 +9,7 @@ mod gateway;
 mod http;
 mod kill9;
 mod load;
+mod migrate;
 mod normal;
 mod peer;
 mod report;
@@ -51,6 +52,8 @@ enum Action {
     },
     /// Kill the server at random moments under load and look for lost, doubled and half writes
     Kill9(kill9::Args),
+    /// Data dirs up and down between versions, with the servers of each
+    Migrate(migrate::Args),
     /// Clusters of real processes, ours and mixed with real etcd, under a checked load with faults
     Cluster(cluster::Args),
     /// Every rule of cluster feature gates, on clusters of real processes
@@ -79,6 +82,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         Some(Action::Kill9(args)) => kill9::run(args, &lockgate(args.lockgate.as_deref())?),
         Some(Action::Cluster(args)) => cluster::run(args),
         Some(Action::Gates(args)) => gates::run(args),
+        Some(Action::Migrate(args)) => migrate::run(args),
         None => compare(&args.compare),
     }
 }

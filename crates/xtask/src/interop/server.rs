@@ -61,7 +61,7 @@ impl Server {
                     server.log_tail()
                 );
             }
-            let health = Http::connect(&server.endpoint).and_then(|mut http| http.get("/health"));
+            let health = Http::connect(&server.endpoint).and_then(|mut http| http.get("/health?exclude=NOSPACE"));
             if health.is_ok_and(|answer| answer.status == 200) {
                 return Ok(server);
             }
@@ -163,7 +163,7 @@ impl Drop for Server {
     }
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
     Stop,
     Kill,

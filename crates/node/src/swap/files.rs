@@ -1,0 +1,67 @@
+//! Files and directories, with what a crash needs: everything is synced where the order counts.
+
+use std::{
+    fs::{self, DirBuilder, File},
+    io::{self, Write},
+    os::unix::fs::{DirBuilderExt, OpenOptionsExt},
+    path::{Path, PathBuf},
+};
+
+use super::SwapError;
+
+pub fn failed<'a>(what: &'static str, path: &'a Path) -> impl FnOnce(io::Error) -> SwapError + 'a {
+    move |source| SwapError::Io { what, path: path.into(), source }
+}
+
+pub fn create(dir: &Path) -> Result<(), SwapError> {
+    DirBuilder::new().recursive(true).mode(0o700).create(dir).map_err(failed("create", dir))
+}
+
+pub fn sync(dir: &Path) -> Result<(), SwapError> {
+    File::open(dir).and_then(|dir| dir.sync_all()).map_err(failed("sync", dir))
+}
+
+/// A small file, whole or not at all.
+pub fn write_synced(path: &Path, contents: &[u8]) -> Result<(), SwapError> {
+    let temporary = path.with_extension("tmp");
+    let write = || {
+        let mut file = File::options().write(true).create(true).truncate(true).mode(0o600).open(&temporary)?;
+        file.write_all(contents)?;
+        file.sync_all()
+    };
+    write().map_err(failed("write", path))?;
+    fs::rename(&temporary, path).map_err(failed("rename to", path))?;
+    path.parent().map_or(Ok(()), sync)
+}
+
+pub fn rename(from: &Path, to: &Path) -> Result<(), SwapError> {
+    fs::rename(from, to).map_err(failed("rename to", to))
+}
+
+/// Moves what is in a directory to another one, but for what `stays`, and syncs both. A second call does what is left.
+pub fn move_to(from: &Path, to: &Path, stays: impl Fn(&str) -> bool) -> Result<(), SwapError> {
+    for path in list(from)? {
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        if !stays(&name) {
+            rename(&path, &to.join(&name))?;
+        }
+    }
+    sync(to)?;
+    sync(from)
+}
+
+fn list(dir: &Path) -> Result<Vec<PathBuf>, SwapError> {
+    let entries = fs::read_dir(dir).and_then(Iterator::collect::<io::Result<Vec<_>>>).map_err(failed("list", dir))?;
+    let mut paths: Vec<_> = entries.into_iter().map(|entry| entry.path()).collect();
+    paths.sort();
+    Ok(paths)
+}
+
+pub fn remove_all(dir: &Path) {
+    match fs::remove_dir_all(dir) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            tracing::warn!(path = %dir.display(), %error, "failed to remove");
+        }
+        _ => {}
+    }
+}

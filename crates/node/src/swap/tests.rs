@@ -1,0 +1,172 @@
+//! Swaps on plain files: whatever is cut off, a dir is the old one or the new one.
+
+use std::collections::BTreeMap;
+
+use tempfile::TempDir;
+
+use super::*;
+
+/// Where the log is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Log {
+    Inside,
+    Apart,
+    Linked,
+}
+
+struct Case {
+    temp: TempDir,
+    dir: DataDir,
+}
+
+fn fill(dir: &DataDir, word: &str) {
+    fs::create_dir_all(dir.snap()).unwrap();
+    fs::create_dir_all(dir.wal()).unwrap();
+    fs::write(dir.db(), word).unwrap();
+    // The same names in both, and names that only one has.
+    fs::write(dir.snap().join("0-1.snap"), word).unwrap();
+    fs::write(dir.snap().join(format!("{word}.snap")), word).unwrap();
+    fs::write(dir.wal().join("0-0.wal"), word).unwrap();
+    fs::write(dir.wal().join(format!("{word}.wal")), word).unwrap();
+}
+
+impl Case {
+    fn new(log: Log) -> Case {
+        let temp = tempfile::tempdir().unwrap();
+        let (root, elsewhere) = (temp.path().join("data"), temp.path().join("log"));
+        let dir = DataDir::new(&root, (log == Log::Apart).then(|| elsewhere.clone()));
+        if log == Log::Linked {
+            fs::create_dir_all(dir.member()).unwrap();
+            fs::create_dir_all(&elsewhere).unwrap();
+            std::os::unix::fs::symlink(&elsewhere, dir.member().join("wal")).unwrap();
+        }
+        fill(&dir, "old");
+        Case { temp, dir }
+    }
+
+    fn staged(&self) -> Staging {
+        assert_eq!(recover(&self.dir).unwrap(), Recovered::Nothing);
+        let staging = Staging::begin(&self.dir).unwrap();
+        fill(&staging.new_dir(), "new");
+        staging
+    }
+
+    /// Every file with its contents, by its path.
+    fn files(&self) -> BTreeMap<String, String> {
+        let mut found = BTreeMap::new();
+        let mut dirs = vec![self.temp.path().to_owned()];
+        while let Some(dir) = dirs.pop() {
+            for entry in fs::read_dir(dir).unwrap().map(Result::unwrap) {
+                if entry.file_type().unwrap().is_dir() {
+                    dirs.push(entry.path());
+                } else if entry.file_type().unwrap().is_file() {
+                    let name = entry.path().strip_prefix(self.temp.path()).unwrap().display().to_string();
+                    found.insert(name, fs::read_to_string(entry.path()).unwrap());
+                }
+            }
+        }
+        found
+    }
+
+    fn assert_is(&self, word: &str) {
+        let files = self.files();
+        assert_eq!(files.len(), 5, "{files:#?}");
+        assert!(files.values().all(|contents| contents == word), "{files:#?}");
+        assert_eq!(fs::read_to_string(self.dir.db()).unwrap(), word);
+        assert_eq!(fs::read_to_string(self.dir.wal().join("0-0.wal")).unwrap(), word);
+        assert_eq!(recover(&self.dir).unwrap(), Recovered::Nothing);
+    }
+}
+
+const LOGS: [Log; 3] = [Log::Inside, Log::Apart, Log::Linked];
+
+#[test]
+fn a_commit_leaves_the_new_files_alone() {
+    for log in LOGS {
+        let case = Case::new(log);
+        case.staged().commit().unwrap();
+        case.assert_is("new");
+    }
+}
+
+#[test]
+fn without_a_commit_nothing_has_changed() {
+    for log in LOGS {
+        let case = Case::new(log);
+        drop(case.staged());
+        case.assert_is("old");
+    }
+}
+
+/// As a process leaves it that is killed.
+fn forget(staging: Staging) {
+    let copy = staging._lock.try_clone().unwrap();
+    copy.unlock().unwrap();
+    std::mem::forget(staging);
+}
+
+#[test]
+fn what_a_killed_process_left_is_undone_before_the_journal() {
+    for log in LOGS {
+        let case = Case::new(log);
+        forget(case.staged());
+        assert_eq!(recover(&case.dir).unwrap(), Recovered::Undone);
+        case.assert_is("old");
+    }
+}
+
+#[test]
+fn after_the_journal_it_is_finished_wherever_it_was_cut_off() {
+    for log in LOGS {
+        for steps in 0.. {
+            let case = Case::new(log);
+            let staging = case.staged();
+            Journal { wal: staging.wal_apart.clone() }.write(&staging.root).unwrap();
+            let more = journal::finish_only(&case.dir, &staging.root, steps).unwrap();
+            // Some of the files have moved, or none, or all: the database is one of the two, or out of sight.
+            let seen = fs::read_to_string(case.dir.db()).ok();
+            let expected = if steps == 0 { Some("old") } else { (steps >= 6).then_some("new") };
+            assert_eq!(seen.as_deref(), expected, "after {steps} steps with the log {log:?}");
+            forget(staging);
+            let recovered = recover(&case.dir).unwrap();
+            assert_eq!(recovered, if more { Recovered::Finished } else { Recovered::Undone });
+            case.assert_is("new");
+            if !more {
+                break;
+            }
+        }
+    }
+}
+
+#[test]
+fn a_running_migration_is_left_alone() {
+    let case = Case::new(Log::Inside);
+    let staging = case.staged();
+    assert!(matches!(recover(&case.dir), Err(SwapError::Running { .. })));
+    assert!(matches!(Staging::begin(&case.dir), Err(SwapError::Running { .. })));
+    staging.commit().unwrap();
+    case.assert_is("new");
+}
+
+#[test]
+fn a_database_that_someone_made_meanwhile_is_not_overwritten() {
+    let case = Case::new(Log::Apart);
+    let staging = case.staged();
+    Journal { wal: staging.wal_apart.clone() }.write(&staging.root).unwrap();
+    journal::finish_only(&case.dir, &staging.root, 3).unwrap();
+    fs::write(case.dir.db(), "foreign").unwrap();
+    forget(staging);
+    assert!(matches!(recover(&case.dir), Err(SwapError::Foreign { .. })));
+    fs::remove_file(case.dir.db()).unwrap();
+    assert_eq!(recover(&case.dir).unwrap(), Recovered::Finished);
+    case.assert_is("new");
+}
+
+#[test]
+fn a_member_that_is_a_link_is_refused() {
+    let case = Case::new(Log::Inside);
+    let moved = case.temp.path().join("elsewhere");
+    fs::rename(case.dir.member(), &moved).unwrap();
+    std::os::unix::fs::symlink(&moved, case.dir.member()).unwrap();
+    assert!(matches!(Staging::begin(&case.dir), Err(SwapError::NotReplaceable { .. })));
+}

@@ -1,0 +1,73 @@
+//! Servers and the tool itself killed with SIGKILL.
+
+use std::{
+    process::{Command, Stdio},
+    thread,
+    time::Duration,
+};
+
+use anyhow::{Context, Result};
+use serde_json::Value;
+
+use super::{
+    super::{
+        load::Rng,
+        report::{Step, pair},
+        server::End,
+    },
+    Release, Tools,
+    fill::{Wish, fill},
+    run_tool,
+    trip::{look, named, without_users},
+};
+
+/// The server was killed, so the end of its writes is in the log alone: the tool applies what is committed there.
+pub fn server(tools: &Tools, from: &Release, to: &Release) -> Result<Vec<Step>> {
+    let temp = tempfile::tempdir()?;
+    let dir = temp.path().join("data");
+    // A change of users that waits in the log could not be applied, and none is at its end.
+    let wish = Wish { end: End::Kill, users: false, ..Wish::of(from) };
+    let before = fill(from, &dir, tools.seed + 2, wish)?;
+    let plan = tools.migrate(&dir, to.version, &[])?;
+    let waited = plan.lines().find(|line| line.contains("are applied")).unwrap_or("nothing waited in the log");
+    println!("   {}", waited.trim());
+    let found = look(&to.server, &dir, false)?;
+    let mut steps = named(&format!("seen by {}", to.version), pair(without_users(&before, false), found));
+    tools.migrate(&dir, from.version, &[])?;
+    let found = look(&from.server, &dir, false)?;
+    steps.extend(named(&format!("seen by {} again", from.version), pair(without_users(&before, false), found)));
+    Ok(steps)
+}
+
+/// The tool is killed at random moments, on its way up and down. Each time the dir is at the one version or the other.
+pub fn tool(tools: &Tools, release: &Release, rounds: u64) -> Result<Vec<Step>> {
+    let temp = tempfile::tempdir()?;
+    let dir = temp.path().join("data");
+    let before = fill(release, &dir, tools.seed + 3, Wish::of(release))?;
+    let (hash, path) = (tools.hash(&dir)?, dir.to_string_lossy().into_owned());
+    let mut rng = Rng(tools.seed);
+    let (mut steps, mut killed, mut at) = (Vec::new(), 0, release.version.to_owned());
+    for round in 0..rounds {
+        let target = if at == "3.8" { release.version } else { "3.8" };
+        let mut child = Command::new(&tools.utl)
+            .args(["migrate", "-y", "--data-dir", &path, "--target-version", target])
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .context("failed to start the tool")?;
+        thread::sleep(Duration::from_millis(rng.below(150)));
+        child.kill()?;
+        killed += u64::from(!child.wait()?.success());
+        let version: Value =
+            serde_json::from_str(&run_tool(&tools.utl, &["version", "--data-dir", &path, "-w", "json"])?)?;
+        let now = version["atVersion"].as_str().unwrap_or_default().to_owned();
+        let is_whole = (now == at || now == target) && version["clusterVersion"] == now.as_str();
+        steps.push(Step::new(format!("round {round}: {at} or {target}, whole"), "true", is_whole.to_string()));
+        steps.push(Step::new(format!("round {round}: hashkv"), hash.clone(), tools.hash(&dir)?));
+        at = now;
+    }
+    println!("   killed {killed} of {rounds} times before it had ended");
+    tools.migrate(&dir, release.version, &[])?;
+    steps.extend(named("seen at the end", pair(before, look(&release.server, &dir, true)?)));
+    Ok(steps)
+}

@@ -1,0 +1,124 @@
+//! `cargo xtask interop migrate`: data dirs of real etcd 3.5, 3.6 and 3.7 and of ours go up and down between versions, and
+//! the server of each version finds in them what was there before.
+
+mod fill;
+mod killed;
+mod trip;
+
+use std::{
+    path::{Path, PathBuf},
+    process::{Command, ExitCode},
+};
+
+use anyhow::{Context, Result, bail};
+
+use super::{
+    Named, lockgate, our_utl, peer,
+    report::{self, Known},
+    server::Program,
+    timed,
+};
+
+#[derive(clap::Args)]
+pub struct Args {
+    /// Every version to every other, and everything twice as often
+    #[arg(long)]
+    all: bool,
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Only scenarios whose name contains this
+    #[arg(long)]
+    only: Option<String>,
+    /// The server to test, with lockgateutl beside it; built from this workspace unless given
+    #[arg(long)]
+    lockgate: Option<PathBuf>,
+}
+
+/// One version and who runs it.
+#[derive(Clone)]
+pub struct Release {
+    pub version: &'static str,
+    pub server: Program,
+    /// Of the release itself; of 3.7 for ours.
+    pub etcdctl: PathBuf,
+}
+
+/// What the scenarios work with.
+pub struct Tools {
+    pub releases: Vec<Release>,
+    pub utl: PathBuf,
+    pub seed: u64,
+}
+
+pub fn run(args: &Args) -> Result<ExitCode> {
+    let cache = peer::cache_dir()?;
+    let path = lockgate(args.lockgate.as_deref())?;
+    let mut releases = Vec::new();
+    for (version, dir) in [("3.5", peer::ETCD_3_5), ("3.6", peer::ETCD_3_6), ("3.7", peer::ETCD)] {
+        let server = Program::new(peer::find(&cache, dir, "etcd")?);
+        releases.push(Release { version, server, etcdctl: peer::find(&cache, dir, "etcdctl")? });
+    }
+    let etcdctl = peer::find(&cache, peer::ETCD, "etcdctl")?;
+    releases.push(Release { version: "3.8", server: Program::new(&path), etcdctl });
+    let tools = Tools { releases, utl: our_utl(&path, &cache)?, seed: args.seed };
+    let mut known = Known::default();
+    let wanted = |name: &str| args.only.as_ref().is_none_or(|only| name.contains(only.as_str()));
+    let scenarios = scenarios(&tools, args.all);
+    let chosen = scenarios.iter().filter(|(name, _)| wanted(name));
+    let summaries: Vec<_> = chosen.map(|(name, run)| timed(name, &mut known, run)).collect();
+    Ok(if report::print_table(&summaries) { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// The short form has the oldest and the newest real release.
+fn scenarios(tools: &Tools, all: bool) -> Vec<Named<'_>> {
+    let [r5, r6, r7, ours] = &tools.releases[..] else { return Vec::new() };
+    let mut list: Vec<Named<'_>> = Vec::new();
+    list.push(("3.5 to 3.8 and back", Box::new(|| trip::there_and_back(tools, r5, ours))));
+    list.push(("3.7 to 3.8 and back", Box::new(|| trip::there_and_back(tools, r7, ours))));
+    list.push(("3.5, auth on", Box::new(|| trip::with_auth_on(tools, r5))));
+    list.push(("3.7, auth on", Box::new(|| trip::with_auth_on(tools, r7))));
+    list.push(("3.5 to 3.8, killed", Box::new(|| killed::server(tools, r5, ours))));
+    list.push(("3.6, log elsewhere", Box::new(|| trip::log_elsewhere(tools, r6, ours))));
+    list.push(("ours to 3.5 and back", Box::new(|| trip::there_and_back(tools, ours, r5))));
+    list.push(("tool killed", Box::new(move || killed::tool(tools, r7, if all { 100 } else { 15 }))));
+    if all {
+        list.push(("3.6, auth on", Box::new(|| trip::with_auth_on(tools, r6))));
+        list.push(("3.7 to 3.8, killed", Box::new(|| killed::server(tools, r7, ours))));
+        list.push(("3.6 to 3.7, killed", Box::new(|| killed::server(tools, r6, r7))));
+        list.push(("3.5 to 3.6 and back", Box::new(|| trip::there_and_back(tools, r5, r6))));
+        list.push(("3.5 to 3.7 and back", Box::new(|| trip::there_and_back(tools, r5, r7))));
+        list.push(("3.6 to 3.5 and back", Box::new(|| trip::there_and_back(tools, r6, r5))));
+        list.push(("3.6 to 3.7 and back", Box::new(|| trip::there_and_back(tools, r6, r7))));
+        list.push(("3.6 to 3.8 and back", Box::new(|| trip::there_and_back(tools, r6, ours))));
+        list.push(("3.7 to 3.5 and back", Box::new(|| trip::there_and_back(tools, r7, r5))));
+        list.push(("3.7 to 3.6 and back", Box::new(|| trip::there_and_back(tools, r7, r6))));
+        list.push(("ours to 3.6 and back", Box::new(|| trip::there_and_back(tools, ours, r6))));
+        list.push(("ours to 3.7 and back", Box::new(|| trip::there_and_back(tools, ours, r7))));
+    }
+    list
+}
+
+impl Tools {
+    /// Brings a dir to a version; `extra` are more words for the command line.
+    pub fn migrate(&self, dir: &Path, target: &str, extra: &[&str]) -> Result<String> {
+        let dir = dir.to_string_lossy();
+        let words = ["migrate", "-y", "--data-dir", &dir, "--target-version", target];
+        run_tool(&self.utl, &[&words, extra].concat())
+    }
+
+    /// The hash of the database, as the tool sees it.
+    pub fn hash(&self, dir: &Path) -> Result<String> {
+        run_tool(&self.utl, &["hashkv", "--data-dir", &dir.to_string_lossy()])
+    }
+}
+
+/// What a program printed, if it ended well.
+pub fn run_tool(program: &Path, words: &[&str]) -> Result<String> {
+    let output = Command::new(program).args(words).output();
+    let output = output.with_context(|| format!("failed to run {}", program.display()))?;
+    let (stdout, stderr) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    if !output.status.success() {
+        bail!("{} {} ended with {}: {stdout}{stderr}", program.display(), words.join(" "), output.status);
+    }
+    Ok(stdout.into_owned())
+}
