@@ -68,6 +68,7 @@ impl Offline {
             alarms: Arc::new(alarms),
             quota: Quota::new(None),
             binary_version: binary,
+            begins_anew: None,
             time: Time::begin(Arc::new(SystemClock)),
             observer: Arc::new(NoObserver),
         };

@@ -25,6 +25,8 @@ const READY: &str = "ready to serve client requests";
 /// A directory for one member: `data` for its data, `log` for what it says.
 pub struct Place {
     dir: TempDir,
+    /// Kept over restarts, because a new member's id follows from it.
+    peer: u16,
 }
 
 /// How a member ended by itself.
@@ -50,7 +52,7 @@ pub struct Member {
 
 impl Place {
     pub fn new() -> Place {
-        Place { dir: tempfile::tempdir().expect("temporary directory") }
+        Place { dir: tempfile::tempdir().expect("temporary directory"), peer: free_port() }
     }
 
     pub fn data(&self) -> PathBuf {
@@ -107,7 +109,7 @@ impl Place {
     }
 
     fn spawn_at(&self, port: u16, mut command: Command) -> Member {
-        let peer = free_port();
+        let peer = self.peer;
         let log = self.dir.path().join("log");
         let file = File::create(&log).expect("log file");
         let (client, peer) = (format!("http://127.0.0.1:{port}"), format!("http://127.0.0.1:{peer}"));
