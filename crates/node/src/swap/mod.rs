@@ -213,6 +213,8 @@ fn spoil(db: &Path) {
 /// What is left now is of no use to anyone.
 fn clean_up(root: &Path, wal_apart: Option<&Path>) {
     // The log's part first: the other one says where it is.
-    wal_apart.map(|wal| remove_all(&wal.join(STAGING)));
+    if let Some(wal) = wal_apart {
+        remove_all(&wal.join(STAGING));
+    }
     remove_all(root);
 }

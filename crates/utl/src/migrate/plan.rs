@@ -131,8 +131,8 @@ fn rise(version: Version, set: Version) -> Version {
 
 fn set_by_log(survey: &Survey) -> Option<Version> {
     let (applied, commit) = (survey.applied.0, survey.commit());
-    let set = survey.log.versions_set.iter().filter(|(index, _)| (applied + 1..=commit).contains(index));
-    set.last().map(|(_, version)| *version)
+    let mut set = survey.log.versions_set.iter().rev().filter(|(index, _)| (applied + 1..=commit).contains(index));
+    set.next().map(|(_, version)| *version)
 }
 
 fn committed_cluster_version(survey: &Survey) -> Option<Version> {
