@@ -1,4 +1,5 @@
-//! The names of etcd 3.7.3's failpoints (and bbolt 1.5.0's), and which of them are in this program; `migrate…` are ours.
+//! The names of etcd 3.7.3's failpoints (and bbolt 1.5.0's), and which of them are in this program; `lower…` and `migrate…`
+//! are ours.
 
 /// Whether a point has its place in this program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,6 +52,10 @@ pub const NAMES: &[(&str, Place)] = &[
     ("defragOpenFileError", Here),
     ("defragdbFail", Here),
     ("lackOfDiskSpace", Here),
+    ("lowerAfterSnapshot", Here),
+    ("lowerAfterStorageVersion", Here),
+    ("lowerBeforeSnapshot", Here),
+    ("lowerBeforeStorageVersion", Here),
     ("mapError", Here),
     ("migrateAfterApply", Here),
     ("migrateAfterCopy", Here),
