@@ -125,7 +125,7 @@ pub(crate) fn first_writer(map: &Map, meta: &Meta, file_len: u64, path: &Path) -
     map.will_need(len);
     // SAFETY: the file has been found to be at least this long, and there is no writer yet.
     let pages = Pages { data: unsafe { map.bytes(len) }, page_size: meta.page_size as usize };
-    let used = scan::used_pages(pages, meta.root);
+    let used = scan::used_pages(pages, meta.root, &|| map.release(len));
     let mut used = used.map_err(|source| OpenError::Walk { path: path.into(), source })?;
     let stored_freelist = stored_freelist(pages, meta, &mut used);
     map.release(len);

@@ -14,12 +14,18 @@ use crate::{
 struct Used<'a> {
     pages: Pages<'a>,
     bits: Vec<AtomicU64>,
+    visited: AtomicUsize,
+    release: &'a (dyn Fn() + Sync),
 }
 
-/// The pages reachable from `root`, one bit each.
-pub(crate) fn used_pages(pages: Pages<'_>, root: u64) -> Result<Vec<u64>, Error> {
+/// After so many visits memory is let go of: each may have mapped in some pages around the one it needs.
+const RELEASE_EVERY: usize = 1024;
+
+/// The pages reachable from `root`, one bit each. `release` is called now and then, to let go of what reading has mapped in.
+pub(crate) fn used_pages(pages: Pages<'_>, root: u64, release: &(dyn Fn() + Sync)) -> Result<Vec<u64>, Error> {
     let words = pages.hwm().div_ceil(64) as usize;
-    let used = Used { pages, bits: (0..words).map(|_| AtomicU64::new(0)).collect() };
+    let bits = (0..words).map(|_| AtomicU64::new(0)).collect();
+    let used = Used { pages, bits, visited: AtomicUsize::new(0), release };
     let threads = std::thread::available_parallelism().map_or(1, |n| n.get()).min(8);
     // Widen the front until there is work for all; small files never get that far.
     let mut front = vec![root];
@@ -79,7 +85,11 @@ impl Used<'_> {
                 return Err(Error::corrupt(id, "the page is used in two places"));
             }
         }
-        each_child(page, child)
+        each_child(page, child)?;
+        if self.visited.fetch_add(1, Ordering::Relaxed) % RELEASE_EVERY == RELEASE_EVERY - 1 {
+            (self.release)();
+        }
+        Ok(())
     }
 }
 

@@ -66,7 +66,7 @@ fn ended_anywhere_the_dir_is_one_of_the_two() {
         return;
     }
     for kind in [Kind::Exchange, Kind::NoExchange, Kind::LogApart] {
-        let (mut hit, mut finished, mut undone) = (0, 0, 0);
+        let (mut hit, mut finished, mut cleared) = (0, 0, 0);
         for point in points() {
             let temp = tempfile::tempdir().unwrap();
             let (dir, before) = begin(temp.path(), kind);
@@ -82,7 +82,7 @@ fn ended_anywhere_the_dir_is_one_of_the_two() {
             // As the next start does it, or the next tool.
             let recovered = recover(&dir).unwrap();
             finished += usize::from(recovered == Recovered::Finished);
-            undone += usize::from(recovered == Recovered::Undone);
+            cleared += usize::from(recovered == Recovered::Cleared);
             let (storage, cluster) = made::versions(&dir);
             assert_eq!(storage, cluster, "{kind:?} {point}");
             let is_old = storage == Some(Version::new(3, 8));
@@ -96,7 +96,7 @@ fn ended_anywhere_the_dir_is_one_of_the_two() {
             assert_eq!(hash(&dir), before, "{kind:?} {point}");
             assert_eq!(support::names(dir.root()), ["member"], "{kind:?} {point}");
         }
-        eprintln!("{kind:?}: ended at {hit} points, {undone} undone, {finished} finished");
+        eprintln!("{kind:?}: ended at {hit} points, {cleared} cleared, {finished} finished");
         assert!(hit >= 8, "{kind:?}: only {hit} points were met");
         assert_eq!(finished > 0, kind != Kind::Exchange, "{kind:?}");
     }

@@ -58,8 +58,9 @@ pub enum Recovered {
     Nothing,
     /// The new files are in place.
     Finished,
-    /// The old files are in place, as they were.
-    Undone,
+    /// The files in place were whole: the old ones, or the new ones if they had changed places already. What else was there
+    /// is gone.
+    Cleared,
 }
 
 /// A place for new files. Dropped before [`Staging::commit`], it leaves nothing.
@@ -147,7 +148,7 @@ pub fn recover(dir: &DataDir) -> Result<Recovered, SwapError> {
     tracing::warn!(path = %root.display(), "removing what a migration left that was cut off");
     let about = fs::read(root.join(ABOUT)).ok().and_then(|json| Journal::from_json(&json).ok());
     clean_up(&root, about.and_then(|about| about.wal).as_deref());
-    Ok(Recovered::Undone)
+    Ok(Recovered::Cleared)
 }
 
 /// The log's directory, if it is not simply `member/wal`: elsewhere by `--wal-dir`, by a link or by a mount.

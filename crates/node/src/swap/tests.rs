@@ -110,7 +110,7 @@ fn what_a_killed_process_left_is_undone_before_the_journal() {
     for log in LOGS {
         let case = Case::new(log);
         forget(case.staged());
-        assert_eq!(recover(&case.dir).unwrap(), Recovered::Undone);
+        assert_eq!(recover(&case.dir).unwrap(), Recovered::Cleared);
         case.assert_is("old");
     }
 }
@@ -129,7 +129,7 @@ fn after_the_journal_it_is_finished_wherever_it_was_cut_off() {
             assert_eq!(seen.as_deref(), expected, "after {steps} steps with the log {log:?}");
             forget(staging);
             let recovered = recover(&case.dir).unwrap();
-            assert_eq!(recovered, if more { Recovered::Finished } else { Recovered::Undone });
+            assert_eq!(recovered, if more { Recovered::Finished } else { Recovered::Cleared });
             case.assert_is("new");
             if !more {
                 break;

@@ -140,7 +140,7 @@ pub fn settle(dir: &DataDir) -> anyhow::Result<()> {
     let told = match recovered {
         Recovered::Nothing => return Ok(()),
         Recovered::Finished => "finished a migration that was cut off",
-        Recovered::Undone => "undid a migration that was cut off",
+        Recovered::Cleared => "removed what a migration left that was cut off",
     };
     lines::info(told, &[("data-dir", json!(dir.root()))]);
     Ok(())

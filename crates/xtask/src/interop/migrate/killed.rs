@@ -3,7 +3,7 @@
 use std::{
     process::{Command, Stdio},
     thread,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use anyhow::{Context, Result};
@@ -46,6 +46,11 @@ pub fn tool(tools: &Tools, release: &Release, rounds: u64) -> Result<Vec<Step>> 
     let before = fill(release, &dir, tools.seed + 3, Wish::of(release))?;
     let (hash, path) = (tools.hash(&dir)?, dir.to_string_lossy().into_owned());
     let mut rng = Rng(tools.seed);
+    // How long it takes here, so that most of the kills come before its end.
+    let begin = Instant::now();
+    tools.migrate(&dir, "3.8", &[])?;
+    tools.migrate(&dir, release.version, &[])?;
+    let whole_ms = (begin.elapsed().as_millis() as u64 / 2).max(10);
     let (mut steps, mut killed, mut at) = (Vec::new(), 0, release.version.to_owned());
     for round in 0..rounds {
         let target = if at == "3.8" { release.version } else { "3.8" };
@@ -55,7 +60,7 @@ pub fn tool(tools: &Tools, release: &Release, rounds: u64) -> Result<Vec<Step>> 
             .stderr(Stdio::null())
             .spawn()
             .context("failed to start the tool")?;
-        thread::sleep(Duration::from_millis(rng.below(150)));
+        thread::sleep(Duration::from_millis(rng.below(whole_ms)));
         child.kill()?;
         killed += u64::from(!child.wait()?.success());
         let version: Value =
