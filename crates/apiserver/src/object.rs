@@ -151,11 +151,22 @@ fn check_finalizers(object: &Value, errors: &mut Vec<FieldError>) {
     for finalizer in list(object, "finalizers").iter().filter_map(Value::as_str) {
         if let Err(why) = name::check_qualified(finalizer) {
             errors.push(FieldError::invalid("metadata.finalizers", finalizer, why));
-        } else if !finalizer.contains('/') && !matches!(finalizer, "foregroundDeletion" | "orphan" | "kubernetes") {
-            let detail = "name is neither a standard finalizer name nor is it fully qualified";
-            errors.push(FieldError::invalid("metadata.finalizers", finalizer, detail));
         }
     }
+}
+
+/// Finalizers of a custom resource that others may well have chosen too, as texts for a warning.
+pub fn doubtful_finalizers(object: &Value, old: Option<&Value>) -> Vec<String> {
+    let known = old.map(|old| list(old, "finalizers")).unwrap_or_default();
+    let new = list(object, "finalizers").iter().filter(|name| !known.contains(name)).filter_map(Value::as_str);
+    let doubtful = new.filter(|name| !name.contains('/') && !matches!(*name, "foregroundDeletion" | "orphan"));
+    let text = |name: &str| {
+        format!(
+            "metadata.finalizers: {name:?}: prefer a domain-qualified finalizer name including a path (/) to avoid \
+             accidental conflicts with other finalizer writers"
+        )
+    };
+    doubtful.map(text).collect()
 }
 
 fn check_owners(object: &Value, errors: &mut Vec<FieldError>) {
@@ -188,7 +199,7 @@ mod tests {
 
     #[test_case(json!({"name": "a"}) => ""; "sound")]
     #[test_case(json!({}) => "metadata.name: Required value: name or generateName is required"; "no name")]
-    #[test_case(json!({"name": "a", "finalizers": ["x"]}) => "metadata.finalizers: Invalid value: \"x\": name is neither a standard finalizer name nor is it fully qualified"; "finalizer")]
+    #[test_case(json!({"name": "a", "finalizers": ["/x"]}) => "metadata.finalizers: Invalid value: \"/x\": prefix part must be non-empty"; "finalizer")]
     #[test_case(json!({"name": "a", "namespace": "n"}) => "metadata.namespace: Forbidden: not allowed on this type"; "namespace")]
     #[test_case(json!({"name": "a", "ownerReferences": [{"apiVersion": "v1", "kind": "K", "name": "n"}]}) => "metadata.ownerReferences[0].uid: Invalid value: \"\": must not be empty"; "owner")]
     fn metadata(metadata: Value) -> String {

@@ -1,5 +1,6 @@
 //! Patches: a changed copy of an object from the object and what a client sent.
 
+use json_patch::PatchOperation;
 use serde_json::{Map, Value};
 
 use crate::status::{Result, Status};
@@ -8,6 +9,8 @@ pub const JSON: &str = "application/json-patch+json";
 pub const MERGE: &str = "application/merge-patch+json";
 pub const STRATEGIC: &str = "application/strategic-merge-patch+json";
 const OPERATIONS_MAX: usize = 10_000;
+const COPIED_BYTES_MAX: usize = 3 * 1024 * 1024;
+const DEPTH_MAX: usize = 100;
 
 #[derive(Clone, Debug)]
 pub enum Patch {
@@ -49,16 +52,45 @@ impl Patch {
     pub fn apply(&self, object: &Value) -> std::result::Result<Value, String> {
         let mut changed = object.clone();
         match self {
-            Patch::Json(patch) => {
-                json_patch::patch(&mut changed, patch).map_err(|error| {
-                    format!("the server rejected our request due to an error in our request: {error}")
-                })?;
-            }
+            Patch::Json(patch) => apply_operations(&mut changed, patch)?,
             Patch::Merge(patch) => json_patch::merge(&mut changed, patch),
             Patch::Strategic(patch) => merge_strategically(&mut changed, patch, ""),
         }
         Ok(changed)
     }
+}
+
+/// One by one, as copies could grow and nest without end.
+fn apply_operations(object: &mut Value, patch: &json_patch::Patch) -> std::result::Result<(), String> {
+    let mut copied = 0;
+    for operation in &patch.0 {
+        let source = match operation {
+            PatchOperation::Copy(copy) => Some(&copy.from),
+            PatchOperation::Move(r#move) => Some(&r#move.from),
+            _ => None,
+        };
+        if let Some(value) = source.and_then(|from| object.pointer(from.as_str())) {
+            copied += if matches!(operation, PatchOperation::Copy(_)) { value.to_string().len() } else { 0 };
+            if copied > COPIED_BYTES_MAX || depth(value) > DEPTH_MAX {
+                return Err(format!("copies of more than {COPIED_BYTES_MAX} bytes or {DEPTH_MAX} levels are not made"));
+            }
+        }
+        if operation.path().as_str().matches('/').count() > DEPTH_MAX {
+            return Err(format!("a path of more than {DEPTH_MAX} levels is not followed"));
+        }
+        json_patch::patch(object, std::slice::from_ref(operation))
+            .map_err(|error| format!("the server rejected our request due to an error in our request: {error}"))?;
+    }
+    Ok(())
+}
+
+fn depth(value: &Value) -> usize {
+    let below = match value {
+        Value::Object(map) => map.values().map(depth).max(),
+        Value::Array(list) => list.iter().map(depth).max(),
+        _ => return 0,
+    };
+    below.unwrap_or_default() + 1
 }
 
 /// Like a merge patch, but some lists are sets or are keyed, and directives say what to do with the rest.
@@ -170,6 +202,14 @@ mod tests {
         assert_eq!(apply(MERGE, json!({"a": null, "b": [1]}), json!({"a": 1, "b": [2, 3]})), json!({"b": [1]}));
         let test = Patch::parse(JSON, br#"[{"op": "test", "path": "/a", "value": 9}]"#, false).unwrap();
         assert!(test.apply(&json!({"a": 1})).is_err());
+    }
+
+    #[test]
+    fn copies_do_not_grow_without_end() {
+        let mut operations = vec![json!({"op": "add", "path": "/a", "value": "x".repeat(1000)})];
+        operations.extend((0..40).map(|i| json!({"op": "copy", "from": "", "path": format!("/b{i}")})));
+        let patch = Patch::parse(JSON, Value::Array(operations).to_string().as_bytes(), false).unwrap();
+        assert!(patch.apply(&json!({})).is_err_and(|why| why.contains("copies of more than")));
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use fieldgate::Gating;
 use serde_json::Value;
 
 use crate::{

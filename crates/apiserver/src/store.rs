@@ -77,7 +77,18 @@ impl Store {
     pub async fn list(&self, prefix: &str, start: Option<&str>, limit: i64, revision: i64) -> Result<Page> {
         let end = client::prefix_end(prefix.as_bytes());
         let start = start.unwrap_or(prefix).to_owned();
-        let get = Get::range(start, end).limit(limit).revision(revision);
+        self.page(Get::range(start, end).limit(limit).revision(revision), revision).await
+    }
+
+    /// One key as a page, for lists that can have one object only.
+    pub async fn one(&self, key: &str, revision: i64) -> Result<Page> {
+        let mut end = key.as_bytes().to_vec();
+        end.push(0);
+        let get = Get::range(key.to_owned(), end).revision(revision);
+        self.page(get, revision).await
+    }
+
+    async fn page(&self, get: Get, revision: i64) -> Result<Page> {
         let response = self.client.get(get).await.map_err(|error| read_failed("list", error))?;
         let revision = if revision > 0 { revision } else { response.header.as_ref().map_or(0, |header| header.revision) };
         let entries = response.kvs.into_iter().map(entry).collect();

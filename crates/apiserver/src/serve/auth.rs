@@ -69,7 +69,8 @@ impl Tokens {
         Ok(tokens)
     }
 
-    pub fn add(&mut self, token: &str, user: User) {
+    #[cfg(test)]
+    fn add(&mut self, token: &str, user: User) {
         self.users.insert(token.to_owned(), user);
     }
 

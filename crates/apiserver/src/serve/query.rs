@@ -62,6 +62,11 @@ impl Query {
     }
 }
 
+/// The same for a path, where a plus is a plus.
+pub fn decode_path(text: &str) -> String {
+    decode(&text.replace('+', "%2B"))
+}
+
 /// Percent signs and pluses undone; what is not UTF-8 afterwards is replaced, as no name of ours can contain it.
 pub fn decode(text: &str) -> String {
     let bytes = text.as_bytes();
