@@ -80,7 +80,10 @@ impl App {
         let target = match route {
             Route::Resource(target) => target,
             _ if request.method() != Method::GET && request.method() != Method::HEAD => {
-                return Err(Status::method_not_allowed(&Name::new("", request.uri().path()), request.method().as_str()));
+                return Err(Status::method_not_allowed(
+                    &Name::new("", request.uri().path()),
+                    request.method().as_str(),
+                ));
             }
             _ => return self.other(route, &request, &query).await,
         };
@@ -93,7 +96,13 @@ impl App {
         self.object(target, verb, &call, warnings).await
     }
 
-    async fn object(&self, target: &Target, verb: &str, call: &Call, warnings: &mut Warnings) -> Result<Response<Body>> {
+    async fn object(
+        &self,
+        target: &Target,
+        verb: &str,
+        call: &Call,
+        warnings: &mut Warnings,
+    ) -> Result<Response<Body>> {
         let api = &self.api;
         let resource = api.resource(target)?;
         match target.subresource.as_deref() {
@@ -108,7 +117,7 @@ impl App {
             "list" => api.list(target, call).await?,
             "watch" => return Ok(answer::stream(api.watch(target, call).await?)),
             "create" => api.create(target, call, &mut said).await?,
-            "update" => api.update(target, &Intent::replace(call)?, call, &mut said).await?,
+            "update" => api.update(target, &Intent::replace(&resource, call)?, call, &mut said).await?,
             "patch" => {
                 let patch = Patch::parse(call.content_type(), &call.body, resource.strategic)?;
                 api.update(target, &Intent::Patch(patch), call, &mut said).await?
@@ -128,14 +137,20 @@ impl App {
             Route::Version => Ok(answer::json(200, &version())),
             Route::Health(path) => self.health(path, query).await,
             Route::Metrics => Ok(answer::text(200, self.api.metrics.text())),
-            Route::Discovery(asked @ (route::Discovery::Core | route::Discovery::Groups)) if accept::aggregated(headers) => {
+            Route::Discovery(asked @ (route::Discovery::Core | route::Discovery::Groups))
+                if accept::aggregated(headers) =>
+            {
                 let all = discovery::aggregated(&catalog, *asked == route::Discovery::Core);
                 let mut response = answer::bytes_of(200, discovery::AGGREGATED, all.to_string().into());
                 response.headers_mut().insert(header::VARY, HeaderValue::from_static("Accept"));
                 Ok(response)
             }
             Route::Discovery(asked) => Ok(answer::json(200, &discovery::legacy(&catalog, asked, &self.address)?)),
-            Route::OpenApi(OpenApi::V2) => Ok(document(&catalog.documents().v2, request)),
+            Route::OpenApi(OpenApi::V2) => {
+                // Older clients ask for protobuf only, which is not made here.
+                accept::form(headers)?;
+                Ok(document(&catalog.documents().v2, request))
+            }
             Route::OpenApi(OpenApi::V3Index) => Ok(document(&catalog.documents().index, request)),
             Route::OpenApi(OpenApi::V3(path)) => {
                 let found = catalog.documents().v3.get(path).ok_or_else(Status::unknown_resource)?;
@@ -156,7 +171,11 @@ impl App {
             _ => self.api.store.revision().await,
         };
         let mark = |good: bool| if good { "[+]" } else { "[-]" };
-        let detail = format!("[+]ping ok\n{}etcd {}\n", mark(store.is_ok()), if store.is_ok() { "ok" } else { "failed: reason withheld" });
+        let detail = format!(
+            "[+]ping ok\n{}etcd {}\n",
+            mark(store.is_ok()),
+            if store.is_ok() { "ok" } else { "failed: reason withheld" }
+        );
         Ok(match (store.is_ok(), query.get("verbose").is_some() || path.contains("verbose")) {
             (true, false) => answer::text(200, "ok"),
             (true, true) => answer::text(200, format!("{detail}{kind} check passed\n")),

@@ -59,9 +59,10 @@ impl Catalog {
 
     /// The same with one definition changed or gone. Resources of the others are kept as they are.
     pub fn with(&self, revision: i64, key: &str, changed: Option<Definition>) -> Catalog {
-        let others = self.resources.iter().filter(|(_, resource)| {
-            resource.custom().is_none_or(|custom| custom.definition_key != key)
-        });
+        let others = self
+            .resources
+            .iter()
+            .filter(|(_, resource)| resource.custom().is_none_or(|custom| custom.definition_key != key));
         let mut next = Catalog {
             revision,
             definitions: self.definitions.clone(),

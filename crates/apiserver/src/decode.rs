@@ -108,7 +108,8 @@ mod tests {
 
     #[test]
     fn fields_that_come_twice_are_named() {
-        let decoded = json(br#"{"a": 1, "spec": {"x": 1, "x": 2, "l": [{"y": 1, "y": 2}]}, "a": {"b": null}}"#).unwrap();
+        let decoded =
+            json(br#"{"a": 1, "spec": {"x": 1, "x": 2, "l": [{"y": 1, "y": 2}]}, "a": {"b": null}}"#).unwrap();
         assert_eq!(decoded.duplicates, ["spec.x", "spec.l[0].y", "a"]);
         assert_eq!(decoded.value["spec"]["x"], 2);
     }

@@ -24,7 +24,8 @@ fn aggregated_group(catalog: &Catalog, group: &str, versions: &[String]) -> Valu
     let versions: Vec<Value> = versions
         .iter()
         .map(|version| {
-            let resources: Vec<Value> = catalog.of_version(group, version).map(|resource| aggregated_resource(resource)).collect();
+            let resources: Vec<Value> =
+                catalog.of_version(group, version).map(|resource| aggregated_resource(resource)).collect();
             json!({"version": version, "resources": resources, "freshness": "Current"})
         })
         .collect();
@@ -60,7 +61,8 @@ pub fn legacy(catalog: &Catalog, asked: &Discovery, address: &str) -> Result<Val
             "serverAddressByClientCIDRs": [{"clientCIDR": "0.0.0.0/0", "serverAddress": address}],
         })),
         Discovery::Groups => {
-            let groups: Vec<Value> = catalog.groups().into_iter().skip_while(|(group, _)| group.is_empty()).map(api_group).collect();
+            let groups: Vec<Value> =
+                catalog.groups().into_iter().skip_while(|(group, _)| group.is_empty()).map(api_group).collect();
             Ok(json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups}))
         }
         Discovery::Group(name) => {
@@ -71,12 +73,15 @@ pub fn legacy(catalog: &Catalog, asked: &Discovery, address: &str) -> Result<Val
             Ok(group)
         }
         Discovery::Version(group, version) => {
-            let resources: Vec<Value> = catalog.of_version(group, version).flat_map(|resource| api_resources(resource)).collect();
+            let resources: Vec<Value> =
+                catalog.of_version(group, version).flat_map(|resource| api_resources(resource)).collect();
             if resources.is_empty() {
                 return Err(Status::unknown_resource());
             }
             let group_version = group_version(group, version);
-            Ok(json!({"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": group_version, "resources": resources}))
+            Ok(
+                json!({"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": group_version, "resources": resources}),
+            )
         }
     }
 }
@@ -116,11 +121,19 @@ mod tests {
         let catalog = Catalog::new(1, BTreeMap::new(), true);
         let all = aggregated(&catalog, true);
         let names: Vec<&str> = all["items"][0]["versions"][0]["resources"]
-            .as_array().unwrap().iter().map(|resource| resource["resource"].as_str().unwrap()).collect();
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|resource| resource["resource"].as_str().unwrap())
+            .collect();
         assert_eq!(names, ["configmaps", "namespaces", "secrets"]);
         let legacy_list = legacy(&catalog, &Discovery::Version(String::new(), "v1".into()), "").unwrap();
-        let names: Vec<&str> =
-            legacy_list["resources"].as_array().unwrap().iter().map(|resource| resource["name"].as_str().unwrap()).collect();
+        let names: Vec<&str> = legacy_list["resources"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|resource| resource["name"].as_str().unwrap())
+            .collect();
         assert_eq!(names, ["configmaps", "namespaces", "namespaces/status", "secrets"]);
         assert_eq!(legacy(&catalog, &Discovery::Group("no.such".into()), "").unwrap_err().code, 404);
     }

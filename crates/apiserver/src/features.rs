@@ -1,6 +1,6 @@
 //! Features of the API server itself.
 
-use featuregate::{Feature, SetErrors, Level, Registry, beta, v};
+use featuregate::{Feature, Level, Registry, SetErrors, beta, v};
 
 pub const CRD_FIELD_LEVEL_VERSIONING: &str = "CRDFieldLevelVersioning";
 

@@ -12,7 +12,7 @@ use crate::{
     catalog::{Catalog, Definition},
     crd, object,
     resource::{Resource, Role},
-    rest::{Api, encode},
+    rest::{Api, encode, stored},
     status::Result,
     store::{self, Change, Entry, Seen},
 };
@@ -55,7 +55,7 @@ async fn clean(api: &Api) -> Result<bool> {
     }
     let namespaces = builtin_resource(Role::Namespace);
     for entry in api.store.list(&namespaces.prefix(), None, 0, 0).await?.entries {
-        let found: Value = serde_json::from_slice(&entry.value).unwrap_or_default();
+        let found = stored(&namespaces, &entry)?;
         if object::is_deleting(&found) {
             done &= end_namespace(api, &namespaces, &entry, found).await?;
         }
@@ -152,7 +152,11 @@ pub async fn compact(store: store::Store) {
 }
 
 /// The one whose transaction finds the version it knows compacts; the others learn the new version.
-async fn compact_once(store: &store::Store, version: i64, revision: i64) -> std::result::Result<(i64, i64), client::Error> {
+async fn compact_once(
+    store: &store::Store,
+    version: i64,
+    revision: i64,
+) -> std::result::Result<(i64, i64), client::Error> {
     let txn = Txn::new()
         .when([Compare::version(COMPACT_KEY).eq(version)])
         .and_then([Put::new(COMPACT_KEY, revision.to_string()).into()])
@@ -161,7 +165,9 @@ async fn compact_once(store: &store::Store, version: i64, revision: i64) -> std:
     let now = response.header.map_or(0, |header| header.revision);
     if !response.succeeded {
         let found = match response.responses.into_iter().next().and_then(|response| response.response) {
-            Some(client::pb::response_op::Response::ResponseRange(range)) => range.kvs.first().map_or(0, |kv| kv.version),
+            Some(client::pb::response_op::Response::ResponseRange(range)) => {
+                range.kvs.first().map_or(0, |kv| kv.version)
+            }
             _ => 0,
         };
         return Ok((found, now));

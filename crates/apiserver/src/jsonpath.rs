@@ -38,7 +38,9 @@ impl JsonPath {
 
     /// All values at the path; a step that leads nowhere leads to none.
     pub fn find<'a>(&self, value: &'a Value) -> Vec<&'a Value> {
-        self.steps.iter().fold(vec![value], |found, step| found.into_iter().flat_map(|value| step.follow(value)).collect())
+        self.steps
+            .iter()
+            .fold(vec![value], |found, step| found.into_iter().flat_map(|value| step.follow(value)).collect())
     }
 }
 

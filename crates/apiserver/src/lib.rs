@@ -28,6 +28,7 @@ mod name;
 mod object;
 mod openapi;
 mod patch;
+mod protobuf;
 mod resource;
 mod rest;
 mod route;

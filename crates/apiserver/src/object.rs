@@ -81,7 +81,9 @@ fn check_metadata_types(metadata: &Value) -> Result<()> {
             "labels" | "annotations" => {
                 (value.as_object().is_some_and(|map| map.values().all(Value::is_string)), "a map of strings")
             }
-            "finalizers" => (value.as_array().is_some_and(|list| list.iter().all(Value::is_string)), "a list of strings"),
+            "finalizers" => {
+                (value.as_array().is_some_and(|list| list.iter().all(Value::is_string)), "a list of strings")
+            }
             "ownerReferences" | "managedFields" => {
                 (value.as_array().is_some_and(|list| list.iter().all(Value::is_object)), "a list of objects")
             }

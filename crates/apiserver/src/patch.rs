@@ -98,7 +98,13 @@ fn merge_strategically(target: &mut Value, patch: &Value, name: &str) {
     match (target, patch) {
         (Value::Object(target), Value::Object(patch)) => merge_maps(target, patch),
         (Value::Array(target), Value::Array(patch)) if name == "finalizers" => {
-            patch.iter().filter(|item| !target.contains(item)).cloned().collect::<Vec<_>>().into_iter().for_each(|item| target.push(item));
+            patch
+                .iter()
+                .filter(|item| !target.contains(item))
+                .cloned()
+                .collect::<Vec<_>>()
+                .into_iter()
+                .for_each(|item| target.push(item));
         }
         (Value::Array(target), Value::Array(patch)) if list_key(name).is_some() => {
             merge_keyed(target, patch, list_key(name).unwrap_or_default());
@@ -187,7 +193,8 @@ mod tests {
     #[test]
     fn strategic_lists_of_metadata_are_sets_and_keyed() {
         let object = json!({"metadata": {"finalizers": ["a/1"], "ownerReferences": [{"uid": "u", "name": "x"}]}});
-        let patch = json!({"metadata": {"finalizers": ["b/2"], "ownerReferences": [{"uid": "u", "name": "y"}, {"uid": "v"}]}});
+        let patch =
+            json!({"metadata": {"finalizers": ["b/2"], "ownerReferences": [{"uid": "u", "name": "y"}, {"uid": "v"}]}});
         let merged = apply(STRATEGIC, patch, object);
         assert_eq!(merged["metadata"]["finalizers"], json!(["a/1", "b/2"]));
         assert_eq!(merged["metadata"]["ownerReferences"], json!([{"uid": "u", "name": "y"}, {"uid": "v"}]));

@@ -44,7 +44,9 @@ impl Selector {
         let label = |key: &str| object["metadata"]["labels"].get(key).and_then(Value::as_str);
         let labels = self.labels.iter().all(|requirement| match requirement {
             Requirement::In(key, values) => label(key).is_some_and(|value| values.iter().any(|wanted| wanted == value)),
-            Requirement::NotIn(key, values) => label(key).is_none_or(|value| values.iter().all(|wanted| wanted != value)),
+            Requirement::NotIn(key, values) => {
+                label(key).is_none_or(|value| values.iter().all(|wanted| wanted != value))
+            }
             Requirement::Exists(key) => label(key).is_some(),
             Requirement::Absent(key) => label(key).is_none(),
         });

@@ -51,7 +51,14 @@ pub struct Options {
 impl Options {
     pub fn new(etcd_servers: Vec<String>, data_dir: impl Into<PathBuf>) -> Options {
         let listen = SocketAddr::from(([127, 0, 0, 1], 0));
-        Options { etcd_servers, data_dir: data_dir.into(), listen, names: Vec::new(), token_file: None, feature_gates: String::new() }
+        Options {
+            etcd_servers,
+            data_dir: data_dir.into(),
+            listen,
+            names: Vec::new(),
+            token_file: None,
+            feature_gates: String::new(),
+        }
     }
 }
 
@@ -95,7 +102,8 @@ impl Server {
         let endpoints = options.etcd_servers.join(",");
         let store = Store::connect(options.etcd_servers.clone()).await;
         let store = store.map_err(|source| StartError::Store { endpoints: endpoints.clone(), source })?;
-        let catalog = ready(&store, field_gates).await.map_err(|source| StartError::StoreSilent { endpoints, source })?;
+        let catalog =
+            ready(&store, field_gates).await.map_err(|source| StartError::StoreSilent { endpoints, source })?;
         let listener = TcpListener::bind(options.listen).await;
         let listener = listener.map_err(|source| StartError::Listen { address: options.listen, source })?;
         let address = listener.local_addr().map_err(|source| StartError::Listen { address: options.listen, source })?;
@@ -104,7 +112,13 @@ impl Server {
 
         let metrics = Metrics::new()?;
         let (sender, receiver) = watch::channel(Arc::new(catalog));
-        let api = Api { store: store.clone(), catalog: receiver, metrics: metrics.clone(), janitor: Arc::new(Notify::new()), field_gates };
+        let api = Api {
+            store: store.clone(),
+            catalog: receiver,
+            metrics: metrics.clone(),
+            janitor: Arc::new(Notify::new()),
+            field_gates,
+        };
         let chores = vec![
             tokio::spawn(keeper::run(store.clone(), sender, metrics, field_gates)),
             tokio::spawn(janitor::run(api.clone())),
@@ -150,7 +164,15 @@ fn reachable(address: SocketAddr) -> SocketAddr {
 }
 
 fn names(options: &Options, address: SocketAddr) -> Vec<String> {
-    let usual = ["localhost", "127.0.0.1", "::1", "kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local"];
+    let usual = [
+        "localhost",
+        "127.0.0.1",
+        "::1",
+        "kubernetes",
+        "kubernetes.default",
+        "kubernetes.default.svc",
+        "kubernetes.default.svc.cluster.local",
+    ];
     let mut names: Vec<String> = usual.into_iter().map(str::to_owned).collect();
     names.extend(options.names.clone());
     if !address.ip().is_unspecified() {

@@ -62,7 +62,8 @@ pub enum Outcome {
 
 impl Store {
     pub async fn connect(endpoints: Vec<String>) -> Result<Store, Error> {
-        let options = ConnectOptions::new().request_timeout(Duration::from_secs(CALL_SECONDS_MAX)).send_bytes_max(8 << 20);
+        let options =
+            ConnectOptions::new().request_timeout(Duration::from_secs(CALL_SECONDS_MAX)).send_bytes_max(8 << 20);
         let client = Client::connect(endpoints, options).await?;
         let watcher = client.require_leader().watcher();
         Ok(Store { client, watcher })
@@ -90,7 +91,8 @@ impl Store {
 
     async fn page(&self, get: Get, revision: i64) -> Result<Page> {
         let response = self.client.get(get).await.map_err(|error| read_failed("list", error))?;
-        let revision = if revision > 0 { revision } else { response.header.as_ref().map_or(0, |header| header.revision) };
+        let revision =
+            if revision > 0 { revision } else { response.header.as_ref().map_or(0, |header| header.revision) };
         let entries = response.kvs.into_iter().map(entry).collect();
         Ok(Page { entries, revision, count: response.count, more: response.more })
     }

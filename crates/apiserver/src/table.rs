@@ -48,7 +48,11 @@ impl Column {
     fn cell(&self, object: &Value, now: jiff::Timestamp) -> Value {
         let path = match &self.source {
             Source::Count(maps) => {
-                return maps.iter().map(|map| object[*map].as_object().map_or(0, |map| map.len())).sum::<usize>().into();
+                return maps
+                    .iter()
+                    .map(|map| object[*map].as_object().map_or(0, |map| map.len()))
+                    .sum::<usize>()
+                    .into();
             }
             Source::Path(path) => path,
         };

@@ -25,7 +25,8 @@ impl Token {
         let bad = || Status::bad_request("continue key is not valid: it was not made by this server or is damaged");
         let bytes = URL_SAFE_NO_PAD.decode(text.trim_end_matches('=')).map_err(|_| bad())?;
         let json: Value = serde_json::from_slice(&bytes).map_err(|_| bad())?;
-        let start = json["start"].as_str().filter(|start| !start.is_empty() && !start.contains("..")).ok_or_else(bad)?;
+        let start =
+            json["start"].as_str().filter(|start| !start.is_empty() && !start.contains("..")).ok_or_else(bad)?;
         match (json["v"].as_str(), json["rv"].as_i64()) {
             (Some("meta.k8s.io/v1"), Some(revision)) => Ok(Token { revision, start: start.to_owned() }),
             _ => Err(bad()),

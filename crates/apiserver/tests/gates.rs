@@ -46,13 +46,22 @@ fn a_disabled_field_is_dropped_frozen_and_kept() {
     switch(&world, world.api(), false);
     let version = field(&world, ".metadata.resourceVersion");
     let patched = world.kubectl(&["patch", "ct", "my-cron", "--type=merge", "-p", r#"{"spec":{"replicas":7}}"#]);
-    assert!(patched.err.contains("spec.replicas: not updated, feature gate \"Scaling\" is disabled"), "{}", patched.err);
+    assert!(
+        patched.err.contains("spec.replicas: not updated, feature gate \"Scaling\" is disabled"),
+        "{}",
+        patched.err
+    );
     let removed = world.kubectl(&["patch", "ct", "my-cron", "--type=merge", "-p", r#"{"spec":{"replicas":null}}"#]);
     assert!(removed.err.contains("spec.replicas: not removed"), "{}", removed.err);
     assert_eq!((field(&world, ".spec.replicas"), field(&world, ".metadata.resourceVersion")), ("5".into(), version));
     // Something else changes with it: that is written, and only that.
-    world.kubectl(&["patch", "ct", "my-cron", "--type=merge", "-p", r#"{"spec":{"replicas":7,"image":"alpine"}}"#]).good();
-    assert_eq!((field(&world, ".spec.replicas"), field(&world, ".spec.image"), field(&world, ".metadata.generation")), ("5".into(), "alpine".into(), "3".into()));
+    world
+        .kubectl(&["patch", "ct", "my-cron", "--type=merge", "-p", r#"{"spec":{"replicas":7,"image":"alpine"}}"#])
+        .good();
+    assert_eq!(
+        (field(&world, ".spec.replicas"), field(&world, ".spec.image"), field(&world, ".metadata.generation")),
+        ("5".into(), "alpine".into(), "3".into())
+    );
 }
 
 #[test]
@@ -69,8 +78,13 @@ fn warnings_as_errors_apply_and_diff() {
     assert_eq!(field(&world, ".metadata.resourceVersion"), version);
     assert!(world.kubectl(&["diff", "-f", &data("my-cron.yaml")]).ok, "there is nothing to change");
     let metrics = world.kubectl(&["get", "--raw", "/metrics"]).good();
-    assert!(metrics.contains(r#"fieldgate_enabled{crd="crontabs.stable.example.com",name="Scaling",stage="alpha"} 0"#), "{metrics}");
-    assert!(metrics.contains(r#"fieldgate_suppressed_total{crd="crontabs.stable.example.com",name="Scaling",op="create"}"#));
+    assert!(
+        metrics.contains(r#"fieldgate_enabled{crd="crontabs.stable.example.com",name="Scaling",stage="alpha"} 0"#),
+        "{metrics}"
+    );
+    assert!(
+        metrics.contains(r#"fieldgate_suppressed_total{crd="crontabs.stable.example.com",name="Scaling",op="create"}"#)
+    );
 }
 
 #[test]
@@ -81,7 +95,17 @@ fn explain_and_status_show_the_gate() {
     let world = world();
     let text = world.kubectl(&["explain", "crontab.spec.replicas"]).good();
     assert!(text.contains("[alpha, gate Scaling: off]") && text.contains("How many run at once."), "{text}");
-    let state = |world: &World| world.kubectl(&["get", "crd", "crontabs.stable.example.com", "-o", "jsonpath={.status.customFeatureGates.featureGates[0].enabled}"]).good();
+    let state = |world: &World| {
+        world
+            .kubectl(&[
+                "get",
+                "crd",
+                "crontabs.stable.example.com",
+                "-o",
+                "jsonpath={.status.customFeatureGates.featureGates[0].enabled}",
+            ])
+            .good()
+    };
     assert_eq!(state(&world), "false");
     switch(&world, world.api(), true);
     assert_eq!(state(&world), "true");

@@ -31,7 +31,8 @@ impl Embedded {
     pub async fn start(dir: &Path) -> Result<Embedded, EmbeddedError> {
         let (client, peer) = free_ports().map_err(EmbeddedError::Port)?;
         let config = config(dir, client, peer).map_err(EmbeddedError::Config)?;
-        let server = Server::start(config).await.map_err(|source| EmbeddedError::Start { dir: dir.to_owned(), source })?;
+        let server =
+            Server::start(config).await.map_err(|source| EmbeddedError::Start { dir: dir.to_owned(), source })?;
         Ok(Embedded { server, endpoint: format!("127.0.0.1:{client}") })
     }
 }

@@ -16,9 +16,12 @@ pub fn decide_names(object: &Value, others: &[&Value]) -> Names {
     let taken = Taken::of(object, others);
     let mut accepted = accepted_names(object).cloned().unwrap_or_else(|| json!({"plural": "", "kind": ""}));
     let mut conflict = None;
-    for (key, reason) in
-        [("plural", "PluralConflict"), ("singular", "SingularConflict"), ("kind", "KindConflict"), ("listKind", "ListKindConflict")]
-    {
+    for (key, reason) in [
+        ("plural", "PluralConflict"),
+        ("singular", "SingularConflict"),
+        ("kind", "KindConflict"),
+        ("listKind", "ListKindConflict"),
+    ] {
         let name = wanted[key].as_str().unwrap_or_default();
         let free = if matches!(key, "kind" | "listKind") { !taken.is_kind(name) } else { !taken.is_resource(name) };
         if free {
@@ -52,8 +55,10 @@ impl<'a> Taken<'a> {
     }
 
     fn is_resource(&self, name: &str) -> bool {
-        let short = |names: &Value| names["shortNames"].as_array().is_some_and(|list| list.iter().any(|short| short == name));
-        !name.is_empty() && self.names.iter().any(|names| names["plural"] == name || names["singular"] == name || short(names))
+        let short =
+            |names: &Value| names["shortNames"].as_array().is_some_and(|list| list.iter().any(|short| short == name));
+        !name.is_empty()
+            && self.names.iter().any(|names| names["plural"] == name || names["singular"] == name || short(names))
     }
 
     fn is_kind(&self, name: &str) -> bool {

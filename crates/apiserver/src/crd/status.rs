@@ -36,7 +36,13 @@ pub fn decide_status(object: &mut Value, others: &[&Value]) -> bool {
     // Once established a definition stays so, or objects under its old names could not be reached any more.
     if !is_established(object) {
         match &names.conflict {
-            None => set_condition(object, "Established", "True", "InitialNamesAccepted", "the initial names have been accepted"),
+            None => set_condition(
+                object,
+                "Established",
+                "True",
+                "InitialNamesAccepted",
+                "the initial names have been accepted",
+            ),
             Some(_) => set_condition(object, "Established", "False", "NotAccepted", "not all names are accepted"),
         }
     }
@@ -60,7 +66,13 @@ fn store_versions(object: &mut Value) {
 }
 
 pub fn mark_terminating(object: &mut Value) {
-    set_condition(object, "Terminating", "True", "InstanceDeletionInProgress", "CustomResource deletion is in progress");
+    set_condition(
+        object,
+        "Terminating",
+        "True",
+        "InstanceDeletionInProgress",
+        "CustomResource deletion is in progress",
+    );
 }
 
 fn set_condition(object: &mut Value, kind: &str, status: &str, reason: &str, message: &str) {
@@ -69,7 +81,8 @@ fn set_condition(object: &mut Value, kind: &str, status: &str, reason: &str, mes
         Some(old) if old["status"] == status => old["lastTransitionTime"].clone(),
         _ => object::now().into(),
     };
-    let new = json!({"type": kind, "status": status, "reason": reason, "message": message, "lastTransitionTime": since});
+    let new =
+        json!({"type": kind, "status": status, "reason": reason, "message": message, "lastTransitionTime": since});
     let mut conditions = object["status"]["conditions"].as_array().cloned().unwrap_or_default();
     match conditions.iter().position(|condition| condition["type"] == kind) {
         Some(at) => conditions[at] = new,
@@ -101,7 +114,10 @@ mod tests {
         decide_status(&mut second, &[&first]);
         assert!(!is_established(&second));
         let accepted = condition(&second, "NamesAccepted").unwrap();
-        assert_eq!((accepted["reason"].as_str(), accepted["message"].as_str()), (Some("SingularConflict"), Some("\"foo\" is already in use")));
+        assert_eq!(
+            (accepted["reason"].as_str(), accepted["message"].as_str()),
+            (Some("SingularConflict"), Some("\"foo\" is already in use"))
+        );
         // When the first is gone, the second gets its turn.
         decide_status(&mut second, &[]);
         assert!(is_established(&second));

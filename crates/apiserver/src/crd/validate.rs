@@ -24,7 +24,8 @@ pub fn validate(definition: &Value, old: Option<&Value>) -> (Vec<FieldError>, Ve
         }
     }
     if spec["preserveUnknownFields"] == true {
-        let detail = "cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead";
+        let detail =
+            "cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead";
         errors.push(FieldError::invalid("spec.preserveUnknownFields", true, detail));
     }
     check_versions(definition, &mut errors);

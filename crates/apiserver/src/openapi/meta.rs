@@ -50,6 +50,7 @@ pub fn schemas(refs: &str) -> Map<String, Value> {
         "apiVersion": text(API_VERSION), "kind": text(KIND), "status": text("Success or Failure."), "message": text("For people."),
         "reason": text("For programs."), "code": {"type": "integer", "format": "int32", "description": "The HTTP code."},
     }});
-    let all = [("ObjectMeta", object), ("ListMeta", list), ("OwnerReference", owner), ("Patch", patch), ("Status", status)];
+    let all =
+        [("ObjectMeta", object), ("ListMeta", list), ("OwnerReference", owner), ("Patch", patch), ("Status", status)];
     all.into_iter().map(|(short, schema)| (name(short), schema)).collect()
 }

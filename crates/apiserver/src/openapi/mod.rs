@@ -92,7 +92,8 @@ pub fn object_schema(resource: &Resource, refs: &str) -> Value {
     schema["properties"]["apiVersion"] = json!({"type": "string", "description": meta::API_VERSION});
     schema["properties"]["kind"] = json!({"type": "string", "description": meta::KIND});
     schema["properties"]["metadata"] = meta::reference(refs, "ObjectMeta", "Standard object's metadata.");
-    schema["x-kubernetes-group-version-kind"] = json!([{"group": resource.group, "version": resource.version, "kind": resource.kind}]);
+    schema["x-kubernetes-group-version-kind"] =
+        json!([{"group": resource.group, "version": resource.version, "kind": resource.kind}]);
     schema
 }
 
@@ -118,11 +119,15 @@ mod tests {
     fn documents_have_what_kubectl_looks_for() {
         let catalog = Catalog::new(1, BTreeMap::new(), true);
         let documents = catalog.documents();
-        assert_eq!(documents.v3.keys().collect::<Vec<_>>(), ["api/v1", "apis/apiextensions.k8s.io/v1", "apis/coordination.k8s.io/v1"]);
+        assert_eq!(
+            documents.v3.keys().collect::<Vec<_>>(),
+            ["api/v1", "apis/apiextensions.k8s.io/v1", "apis/coordination.k8s.io/v1"]
+        );
         let core: Value = serde_json::from_slice(&documents.v3["api/v1"].bytes).unwrap();
         let patch = &core["paths"]["/api/v1/namespaces/{namespace}/configmaps/{name}"]["patch"];
         assert_eq!(patch["x-kubernetes-action"], "patch");
-        let has = patch["parameters"].as_array().unwrap().iter().any(|parameter| parameter["name"] == "fieldValidation");
+        let has =
+            patch["parameters"].as_array().unwrap().iter().any(|parameter| parameter["name"] == "fieldValidation");
         assert!(has, "kubectl asks for it before it sends a patch");
         assert!(core["components"]["schemas"]["io.k8s.api.core.v1.ConfigMap"]["properties"]["data"].is_object());
     }

@@ -31,10 +31,13 @@ pub fn paths(resource: &Resource) -> Map<String, Value> {
 }
 
 fn operation(resource: &Resource, action: &str) -> Value {
-    let query = |name: &str, kind: &str| json!({"name": name, "in": "query", "schema": {"type": kind, "uniqueItems": true}});
+    let query =
+        |name: &str, kind: &str| json!({"name": name, "in": "query", "schema": {"type": kind, "uniqueItems": true}});
     let own = json!({"$ref": format!("{REFS}{}", schema_name(resource))});
     let parameters: Vec<Value> = match action {
-        "post" | "put" => ["dryRun", "fieldManager", "fieldValidation"].iter().map(|name| query(name, "string")).collect(),
+        "post" | "put" => {
+            ["dryRun", "fieldManager", "fieldValidation"].iter().map(|name| query(name, "string")).collect()
+        }
         "patch" => {
             let texts = ["dryRun", "fieldManager", "fieldValidation"].iter().map(|name| query(name, "string"));
             texts.chain([query("force", "boolean")]).collect()
@@ -46,7 +49,9 @@ fn operation(resource: &Resource, action: &str) -> Value {
             let flags = ["allowWatchBookmarks", "sendInitialEvents", "watch"].iter().map(|name| query(name, "boolean"));
             texts.chain(numbers).chain(flags).collect()
         }
-        "delete" | "deletecollection" => ["dryRun", "propagationPolicy"].iter().map(|name| query(name, "string")).collect(),
+        "delete" | "deletecollection" => {
+            ["dryRun", "propagationPolicy"].iter().map(|name| query(name, "string")).collect()
+        }
         _ => vec![query("resourceVersion", "string")],
     };
     let answer = match action {
@@ -62,7 +67,9 @@ fn operation(resource: &Resource, action: &str) -> Value {
         "x-kubernetes-group-version-kind": {"group": resource.group, "version": resource.version, "kind": resource.kind},
     });
     match action {
-        "post" | "put" => operation["requestBody"] = json!({"required": true, "content": {"application/json": {"schema": own}}}),
+        "post" | "put" => {
+            operation["requestBody"] = json!({"required": true, "content": {"application/json": {"schema": own}}})
+        }
         "patch" => {
             let body = json!({"schema": {"$ref": format!("{REFS}{}", meta::name("Patch"))}});
             let content: Map<String, Value> =
@@ -75,6 +82,8 @@ fn operation(resource: &Resource, action: &str) -> Value {
 }
 
 fn camel(text: &str) -> String {
-    let upper = |part: &str| part.chars().next().map(|first| first.to_uppercase().chain(part.chars().skip(1)).collect::<String>());
+    let upper = |part: &str| {
+        part.chars().next().map(|first| first.to_uppercase().chain(part.chars().skip(1)).collect::<String>())
+    };
     text.split('.').filter_map(upper).collect()
 }

@@ -15,7 +15,9 @@ pub fn document(resources: &[&Resource]) -> Value {
         let name = schema_name(resource);
         definitions.insert(format!("{name}List"), list_schema(resource, REFS));
         definitions.insert(name, object_schema(resource, REFS));
-        paths.extend(operation::paths(resource).into_iter().map(|(path, operations)| (path, older_operations(operations))));
+        paths.extend(
+            operation::paths(resource).into_iter().map(|(path, operations)| (path, older_operations(operations))),
+        );
     }
     definitions.values_mut().for_each(older);
     json!({"swagger": "2.0", "info": {"title": INFO, "version": env!("CARGO_PKG_VERSION")}, "paths": paths, "definitions": definitions})
@@ -25,7 +27,9 @@ pub fn document(resources: &[&Resource]) -> Value {
 fn older(schema: &mut Value) {
     match schema {
         Value::Object(map) => {
-            if let Some(reference) = map.get("allOf").and_then(|all| all.get(0)).and_then(|first| first.get("$ref")).cloned() {
+            if let Some(reference) =
+                map.get("allOf").and_then(|all| all.get(0)).and_then(|first| first.get("$ref")).cloned()
+            {
                 map.remove("allOf");
                 map.insert("$ref".to_owned(), reference);
             }
@@ -47,7 +51,8 @@ fn is_schema(value: &Value, key: &str) -> bool {
 
 fn older_operations(mut operations: Value) -> Value {
     for operation in operations.as_object_mut().into_iter().flat_map(|map| map.values_mut()) {
-        let media: Vec<String> = operation["requestBody"]["content"].as_object().into_iter().flat_map(|map| map.keys().cloned()).collect();
+        let media: Vec<String> =
+            operation["requestBody"]["content"].as_object().into_iter().flat_map(|map| map.keys().cloned()).collect();
         if !media.is_empty() {
             operation["consumes"] = json!(media);
         }

@@ -5,8 +5,9 @@ use serde_json::Value;
 
 use super::{Api, Call};
 use crate::{
-    crd, decode, object,
+    crd, decode,
     field::FieldError,
+    object, protobuf,
     resource::{Resource, Role},
     schema,
     serve::{answer::Warnings, query::FieldValidation},
@@ -42,6 +43,10 @@ pub fn readable(resource: &Resource, entry: &Entry) -> Result<Value> {
 
 /// An object as it is stored: neither defaulted nor converted.
 pub fn stored(resource: &Resource, entry: &Entry) -> Result<Value> {
+    if entry.value.starts_with(protobuf::MAGIC) {
+        let why = || Status::internal(format!("the object stored at {} cannot be read", entry.key));
+        return protobuf::decode(&entry.value).ok_or_else(why);
+    }
     serde_json::from_slice(&entry.value).map_err(|error| {
         let why = format!("the object stored at {} is not JSON and cannot be read ({error})", entry.key);
         tracing::warn!(key = entry.key, kind = resource.kind, "{why}");
@@ -58,7 +63,7 @@ pub fn encode(resource: &Resource, object: &Value) -> Value {
 }
 
 /// A body as an object, and the fields it names twice.
-pub fn body(call: &Call) -> Result<decode::Decoded> {
+pub fn body(resource: &Resource, call: &Call) -> Result<decode::Decoded> {
     let media = call.content_type().split(';').next().unwrap_or_default().trim();
     match media {
         "application/json" | "" => decode::json(&call.body)
@@ -70,6 +75,13 @@ pub fn body(call: &Call) -> Result<decode::Decoded> {
                 .map_err(|error| Status::bad_request(format!("the object provided is unrecognized: {error}")))?;
             Ok(decode::Decoded { value, duplicates: Vec::new() })
         }
+        // Built-in kinds have a protobuf form, and clients that know them use it.
+        protobuf::MEDIA if resource.strategic => match protobuf::decode(&call.body) {
+            Some(value) => Ok(decode::Decoded { value, duplicates: Vec::new() }),
+            None => {
+                Err(Status::bad_request("the object provided is unrecognized: it is no protobuf of a kind known here"))
+            }
+        },
         _ => Err(Status::unsupported_media_type(&["application/json", "application/yaml"])),
     }
 }
@@ -84,7 +96,8 @@ pub fn prune(
 ) -> Result<()> {
     let unknown = schema::prune(&resource.schema, object);
     let unknown = unknown.iter().map(|path| format!("unknown field {path:?}"));
-    let faults: Vec<String> = duplicates.iter().map(|path| format!("duplicate field {path:?}")).chain(unknown).collect();
+    let faults: Vec<String> =
+        duplicates.iter().map(|path| format!("duplicate field {path:?}")).chain(unknown).collect();
     match mode {
         FieldValidation::Ignore => Ok(()),
         FieldValidation::Warn => {
@@ -131,7 +144,9 @@ pub fn normalize(resource: &Resource, object: &mut Value) {
     if resource.role != Role::Secret {
         return;
     }
-    let Some(Value::Object(texts)) = object.as_object_mut().and_then(|object| object.remove("stringData")) else { return };
+    let Some(Value::Object(texts)) = object.as_object_mut().and_then(|object| object.remove("stringData")) else {
+        return;
+    };
     if !object["data"].is_object() {
         object["data"] = serde_json::json!({});
     }
@@ -156,7 +171,8 @@ impl Api {
             (Scope::Main, Ok(status)) if resource.has_status => Part::AllBut(status),
             _ => Part::Whole,
         };
-        let written = gating.write(&Write { stored: sides.stored, read: sides.read, sent: Some(sides.sent), part }, new);
+        let written =
+            gating.write(&Write { stored: sides.stored, read: sides.read, sent: Some(sides.sent), part }, new);
         for warning in &written.warnings {
             warnings.add(warning.to_string());
             if warning.kind.is_suppression() {
@@ -209,7 +225,8 @@ fn check_change(object: &Value, old: &Value, errors: &mut Vec<FieldError>) {
     }
     if object::is_deleting(old) {
         let before = object::list(old, "finalizers");
-        let new: Vec<&Value> = object::list(object, "finalizers").iter().filter(|name| !before.contains(name)).collect();
+        let new: Vec<&Value> =
+            object::list(object, "finalizers").iter().filter(|name| !before.contains(name)).collect();
         if !new.is_empty() {
             let names: Vec<String> = new.iter().map(|name| name.to_string()).collect();
             let detail = format!(

@@ -19,7 +19,7 @@ use crate::{
 
 impl Api {
     pub async fn create(&self, target: &Target, call: &Call, warnings: &mut Warnings) -> Result<Value> {
-        let decoded = admit::body(call)?;
+        let decoded = admit::body(self.resource(target)?.as_ref(), call)?;
         let (mode, dry_run) = (call.query.field_validation()?, call.query.dry_run()?);
         for _ in 0..ATTEMPTS_MAX {
             let resource = self.resource(target)?;
@@ -85,7 +85,8 @@ impl Api {
         self.shape(resource, &mut object, None, warnings);
         // What defaults alone would have brought is what a caller could read before there is anything.
         let read = only_defaults(&sent, &object);
-        let object = self.gate(resource, Sides { stored: None, read: Some(&read), sent: &sent }, object, Scope::Main, warnings);
+        let object =
+            self.gate(resource, Sides { stored: None, read: Some(&read), sent: &sent }, object, Scope::Main, warnings);
         self.validate(resource, &object, None, warnings)?;
         Ok(object)
     }
@@ -131,7 +132,14 @@ fn begin(resource: &Resource, object: &mut Value) -> Result<()> {
             object::set(object, "name", name::generate(&prefix));
         }
     }
-    for key in ["deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "managedFields", "generation", "resourceVersion"] {
+    for key in [
+        "deletionTimestamp",
+        "deletionGracePeriodSeconds",
+        "selfLink",
+        "managedFields",
+        "generation",
+        "resourceVersion",
+    ] {
         object::meta_mut(object).remove(key);
     }
     object::set(object, "uid", name::uid());

@@ -2,9 +2,15 @@
 
 use serde_json::{Value, json};
 
-use super::{ATTEMPTS_MAX, Api, Call, admit::{encode, readable}, is_kept_namespace, options::{ListOptions, Start}, present};
+use super::{
+    ATTEMPTS_MAX, Api, Call,
+    admit::{encode, readable},
+    is_kept_namespace,
+    options::{ListOptions, Start},
+    present,
+};
 use crate::{
-    crd, object,
+    crd, object, protobuf,
     resource::{Resource, Role},
     route::Target,
     selector::Selector,
@@ -26,19 +32,31 @@ impl Demands {
         if call.body.is_empty() {
             return Ok(Demands { dry_run, ..Demands::default() });
         }
-        let body: Value = serde_json::from_slice(&call.body)
-            .map_err(|error| Status::bad_request(format!("the delete options are unrecognized: {error}")))?;
+        let body: Value = match call.body.starts_with(protobuf::MAGIC) {
+            true => protobuf::decode(&call.body)
+                .ok_or_else(|| Status::bad_request("the delete options are unrecognized"))?,
+            false => serde_json::from_slice(&call.body)
+                .map_err(|error| Status::bad_request(format!("the delete options are unrecognized: {error}")))?,
+        };
         let text = |value: &Value| value.as_str().map(str::to_owned);
         let conditions = &body["preconditions"];
         let all = body["dryRun"].as_array().is_some_and(|list| list.iter().any(|value| value == "All"));
-        Ok(Demands { uid: text(&conditions["uid"]), version: text(&conditions["resourceVersion"]), dry_run: dry_run || all })
+        Ok(Demands {
+            uid: text(&conditions["uid"]),
+            version: text(&conditions["resourceVersion"]),
+            dry_run: dry_run || all,
+        })
     }
 
     fn check(&self, resource: &Resource, object: &Value) -> Result<()> {
-        let checks = [("UID", &self.uid, object::meta(object, "uid")), ("ResourceVersion", &self.version, object::meta(object, "resourceVersion"))];
+        let checks = [
+            ("UID", &self.uid, object::meta(object, "uid")),
+            ("ResourceVersion", &self.version, object::meta(object, "resourceVersion")),
+        ];
         for (what, wanted, found) in checks {
             if let Some(wanted) = wanted.as_ref().filter(|wanted| *wanted != found) {
-                let why = format!("Precondition failed: {what} in precondition: {wanted}, {what} in object meta: {found}");
+                let why =
+                    format!("Precondition failed: {what} in precondition: {wanted}, {what} in object meta: {found}");
                 return Err(Status::conflict(&resource.name(), object::meta(object, "name"), why));
             }
         }
@@ -66,7 +84,8 @@ impl Api {
             return Err(Status::method_not_allowed(&resource.name(), "deletecollection"));
         }
         let selector = Selector::parse(call.query.get("labelSelector"), call.query.get("fieldSelector"))?;
-        let options = ListOptions { start: Start::Newest { at_least: 0 }, limit: call.query.number("limit")?.unwrap_or(0) };
+        let options =
+            ListOptions { start: Start::Newest { at_least: 0 }, limit: call.query.number("limit")?.unwrap_or(0) };
         let listed = self.listed(&resource, target.namespace.as_deref(), &selector, &options).await?;
         for object in &listed.objects {
             let name = object::meta(object, "name");
@@ -111,7 +130,8 @@ impl Api {
             let bytes = encode(resource, &marked).to_string();
             let change = if held { Change::Put(bytes.as_bytes()) } else { Change::Delete };
             // Without the definition as a guard: what is to go, goes, whatever its gates are.
-            let outcome = self.store.write(&Seen { key: key.to_owned(), revision: entry.revision }, &[], change).await?;
+            let outcome =
+                self.store.write(&Seen { key: key.to_owned(), revision: entry.revision }, &[], change).await?;
             if let Outcome::Done(revision) = outcome {
                 return Ok(self.removed(resource, marked, held, revision).await);
             }

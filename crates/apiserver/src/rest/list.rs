@@ -105,7 +105,13 @@ impl Api {
         loop {
             let wanted = limit - objects.len() as i64;
             // With a selector more is read than wanted; a page ends where enough is found.
-            let keys = if limit == 0 { 0 } else if selector.is_empty() { wanted } else { wanted.max(SELECT_KEYS) };
+            let keys = if limit == 0 {
+                0
+            } else if selector.is_empty() {
+                wanted
+            } else {
+                wanted.max(SELECT_KEYS)
+            };
             let page = self.store.list(prefix, start.as_deref(), keys, revision).await?;
             revision = page.revision;
             let count = page.entries.len() as i64;

@@ -14,11 +14,10 @@ use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use http::HeaderMap;
-use serde_json::Value;
 use tokio::sync::{Notify, watch as channel};
 
 pub use self::{
-    admit::encode,
+    admit::{encode, stored},
     update::Intent,
 };
 use crate::{
@@ -90,7 +89,9 @@ impl Api {
         });
         match tokio::time::timeout(CATALOG_WAIT_MAX, moved).await {
             Ok(_) => Ok(()),
-            Err(_) => Err(Status::server_timeout("write", "the definition has changed and this server has not seen how")),
+            Err(_) => {
+                Err(Status::server_timeout("write", "the definition has changed and this server has not seen how"))
+            }
         }
     }
 
@@ -100,7 +101,7 @@ impl Api {
         let key = format!("{}{namespace}", crate::store::prefix("", "namespaces"));
         let names = crate::status::Name::new("", "namespaces");
         let Some(entry) = self.store.get(&key).await? else { return Err(Status::not_found(&names, namespace)) };
-        let found: Value = serde_json::from_slice(&entry.value).unwrap_or_default();
+        let found = admit::stored(resource, &entry)?;
         match object::is_deleting(&found) {
             true => Err(Status::namespace_terminating(&resource.name(), name, namespace)),
             false => Ok(()),

@@ -50,7 +50,10 @@ pub fn list(query: &Query) -> Result<ListOptions> {
     }
     if let Some(text) = query.get("continue") {
         if rule.is_some() {
-            return Err(forbidden("resourceVersionMatch", "resourceVersionMatch is forbidden when continue is provided"));
+            return Err(forbidden(
+                "resourceVersionMatch",
+                "resourceVersionMatch is forbidden when continue is provided",
+            ));
         }
         if revision.is_some_and(|revision| revision != 0) {
             return Err(Status::bad_request("specifying resource version is not allowed when using continue"));

@@ -8,7 +8,10 @@ use super::{
     present,
 };
 use crate::{
-    crd, decode::Decoded, field::FieldError, object,
+    crd,
+    decode::Decoded,
+    field::FieldError,
+    object,
     patch::Patch,
     resource::{Resource, Role},
     route::Target,
@@ -25,8 +28,8 @@ pub enum Intent {
 }
 
 impl Intent {
-    pub fn replace(call: &Call) -> Result<Intent> {
-        Ok(Intent::Replace(admit::body(call)?))
+    pub fn replace(resource: &Resource, call: &Call) -> Result<Intent> {
+        Ok(Intent::Replace(admit::body(resource, call)?))
     }
 
     fn candidate(&self, resource: &Resource, old: &Value) -> Result<Value> {
@@ -48,7 +51,13 @@ impl Intent {
 }
 
 impl Api {
-    pub async fn update(&self, target: &Target, intent: &Intent, call: &Call, warnings: &mut Warnings) -> Result<Value> {
+    pub async fn update(
+        &self,
+        target: &Target,
+        intent: &Intent,
+        call: &Call,
+        warnings: &mut Warnings,
+    ) -> Result<Value> {
         let scope = match target.subresource.as_deref() {
             None => Scope::Main,
             _ => Scope::Status,
@@ -61,7 +70,9 @@ impl Api {
             let mut said = Warnings::default();
             let object = self.prepare_update(&resource, target, &entry, intent, scope, call, &mut said)?;
             let value = encode(&resource, &object);
-            let gone = object::is_deleting(&object) && object::list(&object, "finalizers").is_empty() && !has_own_end(&resource, &object);
+            let gone = object::is_deleting(&object)
+                && object::list(&object, "finalizers").is_empty()
+                && !has_own_end(&resource, &object);
             if dry_run || (value == stored(&resource, &entry)? && !gone) {
                 *warnings = said;
                 return present::one(&resource, object, call);
@@ -115,8 +126,16 @@ impl Api {
         }
         self.shape(resource, &mut object, Some(&old), warnings);
         let before = stored(resource, entry)?;
-        let mut object = self.gate(resource, Sides { stored: Some(&before), read: Some(&old), sent: &sent }, object, scope, warnings);
-        let raised = scope == Scope::Main && resource.has_generation && fieldgate::raises_generation(&old, &object, resource.has_status);
+        let mut object = self.gate(
+            resource,
+            Sides { stored: Some(&before), read: Some(&old), sent: &sent },
+            object,
+            scope,
+            warnings,
+        );
+        let raised = scope == Scope::Main
+            && resource.has_generation
+            && fieldgate::raises_generation(&old, &object, resource.has_status);
         object::set(&mut object, "generation", object::generation(&old) + i64::from(raised));
         if !resource.has_generation {
             object::meta_mut(&mut object).remove("generation");
@@ -140,7 +159,9 @@ fn check_version(resource: &Resource, object: &Value, old: &Value) -> Result<()>
             return Err(Status::invalid(&resource.kind_name(), name, &[error]));
         }
         "" => {}
-        version if version != object::meta(old, "resourceVersion") => return Err(Status::modified(&resource.name(), name)),
+        version if version != object::meta(old, "resourceVersion") => {
+            return Err(Status::modified(&resource.name(), name));
+        }
         _ => {}
     }
     let (uid, own) = (object::meta(object, "uid"), object::meta(old, "uid"));
@@ -162,7 +183,9 @@ fn carry_over(resource: &Resource, mut object: Value, old: &Value, scope: Scope)
         set(&mut whole, "status", object.get("status"));
         return whole;
     }
-    for key in ["uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation", "resourceVersion"] {
+    for key in
+        ["uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation", "resourceVersion"]
+    {
         object::keep(&mut object, key, old);
     }
     for key in ["selfLink", "managedFields"] {
@@ -180,7 +203,11 @@ fn carry_over(resource: &Resource, mut object: Value, old: &Value, scope: Scope)
 /// Clients with types of their own drop fields they do not know: a PUT without gates is no wish to remove them.
 fn keep_gates(object: &mut Value, old: &Value, warnings: &mut Warnings) {
     let stanza = &old["spec"]["customFeatureGates"];
-    if stanza.is_object() && object["spec"].is_object() && object["spec"].get("customFeatureGates").is_none() && !crd::gates(old).gates.is_empty() {
+    if stanza.is_object()
+        && object["spec"].is_object()
+        && object["spec"].get("customFeatureGates").is_none()
+        && !crd::gates(old).gates.is_empty()
+    {
         object["spec"]["customFeatureGates"] = stanza.clone();
         warnings.add("spec.customFeatureGates: kept, as the update leaves it out; set featureGates to [] to remove it");
     }

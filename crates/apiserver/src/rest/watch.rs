@@ -3,7 +3,10 @@
 use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
-use client::{WatchStream, mvccpb::{Event, event::EventType}};
+use client::{
+    WatchStream,
+    mvccpb::{Event, event::EventType},
+};
 use futures_util::{Stream, StreamExt};
 use serde_json::{Value, json};
 use tokio::{sync::mpsc, time::Instant};
@@ -207,7 +210,8 @@ impl Watch {
             Form::Object => json!({"kind": kind, "apiVersion": version, "metadata": metadata}),
             Form::Metadata => table::partial(&json!({"metadata": metadata})),
             Form::Table => {
-                let row = json!({"metadata": metadata, "kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1"});
+                let row =
+                    json!({"metadata": metadata, "kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1"});
                 table::table(&[], &[row], Include::Object, json!({"resourceVersion": revision.to_string()}), false)
             }
         };

@@ -36,7 +36,9 @@ fn walk(json: &Value, level: Level, path: &str, errors: &mut Vec<FieldError>) {
         let detail = "uniqueItems cannot be set to true since the runtime complexity becomes quadratic";
         errors.push(FieldError::forbidden(child(path, "uniqueItems"), detail));
     }
-    if json.get("properties").is_some_and(|p| !p.is_null()) && json.get("additionalProperties").is_some_and(Value::is_object) {
+    if json.get("properties").is_some_and(|p| !p.is_null())
+        && json.get("additionalProperties").is_some_and(Value::is_object)
+    {
         let detail = "additionalProperties and properties are mutual exclusive";
         errors.push(FieldError::forbidden(child(path, "additionalProperties"), detail));
     }
@@ -81,7 +83,11 @@ fn check_list(json: &Value, kind: &str, path: &str, errors: &mut Vec<FieldError>
     let keys = json.get("x-kubernetes-list-map-keys").and_then(Value::as_array);
     match json.get("x-kubernetes-list-type").and_then(Value::as_str) {
         Some(_) if kind != "array" => {
-            errors.push(FieldError::invalid(child(path, "type"), kind, "must be array if x-kubernetes-list-type is set"));
+            errors.push(FieldError::invalid(
+                child(path, "type"),
+                kind,
+                "must be array if x-kubernetes-list-type is set",
+            ));
         }
         Some("atomic" | "set") | None if keys.is_some_and(|keys| !keys.is_empty()) => {
             let at = child(path, "x-kubernetes-list-map-keys");
@@ -113,7 +119,8 @@ fn check_map_list(json: &Value, keys: &[Value], path: &str, errors: &mut Vec<Fie
             errors.push(FieldError::invalid(format!("{at}[{index}]"), name, detail));
         } else if !required.is_some_and(|required| required.contains(key)) && property.get("default").is_none() {
             let at = format!("{path}.items.properties[{name}].default");
-            let detail = "this property is in x-kubernetes-list-map-keys, so it must have a default or be a required property";
+            let detail =
+                "this property is in x-kubernetes-list-map-keys, so it must have a default or be a required property";
             errors.push(FieldError::required(at, detail));
         }
     }
@@ -155,7 +162,8 @@ fn check_logic(json: &Value, int_or_string: bool, path: &str, errors: &mut Vec<F
     for key in JUNCTORS {
         for (index, nested) in list(key).iter().enumerate() {
             let at = format!("{path}.{key}[{index}]");
-            let usual = int_or_string && ((key == "anyOf" && json[key] == pair) || (key == "allOf" && index == 0 && nested["anyOf"] == pair));
+            let usual = int_or_string
+                && ((key == "anyOf" && json[key] == pair) || (key == "allOf" && index == 0 && nested["anyOf"] == pair));
             if !usual {
                 check_nested(nested, json, &at, errors);
             }
@@ -177,7 +185,12 @@ fn check_nested(nested: &Value, outside: &Value, path: &str, errors: &mut Vec<Fi
             errors.push(FieldError::forbidden(child(path, key), "must be undefined to be structural"));
         }
     }
-    for key in ["nullable", "x-kubernetes-preserve-unknown-fields", "x-kubernetes-embedded-resource", "x-kubernetes-int-or-string"] {
+    for key in [
+        "nullable",
+        "x-kubernetes-preserve-unknown-fields",
+        "x-kubernetes-embedded-resource",
+        "x-kubernetes-int-or-string",
+    ] {
         if nested.get(key) == Some(&Value::Bool(true)) {
             errors.push(FieldError::forbidden(child(path, key), "must be false to be structural"));
         }

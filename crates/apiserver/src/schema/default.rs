@@ -17,7 +17,8 @@ pub fn fill(schema: &Schema, value: &mut Value) {
             }
             map.retain(|name, value| {
                 let Some(inner) = schema.properties.get(name).or(schema.additional.as_deref()) else { return true };
-                if value.is_null() && !inner.nullable && !inner.preserve_unknown && schema.properties.contains_key(name) {
+                if value.is_null() && !inner.nullable && !inner.preserve_unknown && schema.properties.contains_key(name)
+                {
                     return false;
                 }
                 fill(inner, value);

@@ -34,7 +34,9 @@ fn duplicates(schema: &Schema, list: &[Value], path: &str, errors: &mut Vec<Fiel
     };
     let identities: Vec<Option<Value>> = list.iter().map(identity).collect();
     for (index, identity) in identities.iter().enumerate() {
-        if let Some(found) = identity && identities[..index].contains(identity) {
+        if let Some(found) = identity
+            && identities[..index].contains(identity)
+        {
             errors.push(FieldError::duplicate(format!("{path}[{index}]"), found.clone()));
         }
     }

@@ -71,7 +71,8 @@ impl Schema {
     pub fn parse(json: &Value) -> Schema {
         let flag = |key: &str| json.get(key).and_then(Value::as_bool).unwrap_or_default();
         let text = |key: &str| json.get(key).and_then(Value::as_str);
-        let nested = |key: &str| json.get(key).filter(|value| value.is_object()).map(|value| Box::new(Schema::parse(value)));
+        let nested =
+            |key: &str| json.get(key).filter(|value| value.is_object()).map(|value| Box::new(Schema::parse(value)));
         let additional = match json.get("additionalProperties") {
             Some(Value::Bool(true)) => Some(Box::new(Schema { preserve_unknown: true, ..Schema::default() })),
             _ => nested("additionalProperties"),

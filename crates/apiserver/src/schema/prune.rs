@@ -7,8 +7,21 @@ use crate::field::child;
 
 /// What every object has beside what its schema says.
 const METADATA: &[&str] = &[
-    "annotations", "creationTimestamp", "deletionGracePeriodSeconds", "deletionTimestamp", "finalizers", "generateName",
-    "generation", "labels", "managedFields", "name", "namespace", "ownerReferences", "resourceVersion", "selfLink", "uid",
+    "annotations",
+    "creationTimestamp",
+    "deletionGracePeriodSeconds",
+    "deletionTimestamp",
+    "finalizers",
+    "generateName",
+    "generation",
+    "labels",
+    "managedFields",
+    "name",
+    "namespace",
+    "ownerReferences",
+    "resourceVersion",
+    "selfLink",
+    "uid",
 ];
 
 /// Removes what a whole object may not have and returns the paths, as `spec.items[0].foo`.
@@ -87,12 +100,16 @@ mod tests {
         });
         let mut unknown = prune(&schema, &mut object);
         unknown.sort();
-        assert_eq!(unknown, [
-            "extra", "metadata.color", "spec.b", "spec.emb.data", "spec.free.in.c", "spec.list[0].y", "spec.map.m.l",
-        ]);
-        assert_eq!(object["spec"], json!({
-            "a": 1, "list": [{"x": "1"}], "map": {"m": {"k": "v"}}, "free": {"any": {"thing": 1}, "in": {"b": "1"}},
-            "emb": {"apiVersion": "v1", "kind": "Z", "metadata": {"name": "z"}, "spec": {}},
-        }));
+        assert_eq!(
+            unknown,
+            ["extra", "metadata.color", "spec.b", "spec.emb.data", "spec.free.in.c", "spec.list[0].y", "spec.map.m.l",]
+        );
+        assert_eq!(
+            object["spec"],
+            json!({
+                "a": 1, "list": [{"x": "1"}], "map": {"m": {"k": "v"}}, "free": {"any": {"thing": 1}, "in": {"b": "1"}},
+                "emb": {"apiVersion": "v1", "kind": "Z", "metadata": {"name": "z"}, "spec": {}},
+            })
+        );
     }
 }

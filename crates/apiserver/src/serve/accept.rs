@@ -59,7 +59,8 @@ pub fn form(headers: &HeaderMap) -> Result<Form> {
 /// Whether a client reads all of discovery in one answer (`apidiscovery.k8s.io/v2`).
 pub fn aggregated(headers: &HeaderMap) -> bool {
     let first = medias(headers).into_iter().find(|media| {
-        media.is_json() && matches!((media.param("g"), media.param("v")), (None, None) | (Some("apidiscovery.k8s.io"), Some("v2")))
+        media.is_json()
+            && matches!((media.param("g"), media.param("v")), (None, None) | (Some("apidiscovery.k8s.io"), Some("v2")))
     });
     first.is_some_and(|media| media.param("as") == Some("APIGroupDiscoveryList"))
 }
@@ -89,7 +90,9 @@ mod tests {
         let new = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,\
                    application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList,application/json";
         assert!(aggregated(&headers(new)));
-        assert!(!aggregated(&headers("application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList,application/json")));
+        assert!(!aggregated(&headers(
+            "application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList,application/json"
+        )));
         assert!(!aggregated(&headers("application/json")));
     }
 }

@@ -1,6 +1,8 @@
 //! Counts of what the server does, under the names dashboards know.
 
-use prometheus::{Encoder, HistogramOpts, HistogramVec, IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry, TextEncoder};
+use prometheus::{
+    Encoder, HistogramOpts, HistogramVec, IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry, TextEncoder,
+};
 
 #[derive(Clone)]
 pub struct Metrics {
@@ -21,7 +23,8 @@ impl Metrics {
         )?;
         let buckets = vec![0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0];
         let seconds = HistogramVec::new(
-            HistogramOpts::new("apiserver_request_duration_seconds", "Time to answer, without watches.").buckets(buckets),
+            HistogramOpts::new("apiserver_request_duration_seconds", "Time to answer, without watches.")
+                .buckets(buckets),
             &["verb", "group", "resource"],
         )?;
         let watches = IntGauge::new("apiserver_longrunning_requests", "Watches under way.")?;

@@ -43,7 +43,8 @@ impl Said {
 
 /// True if kubectl is there. A test without it says so and ends; where peers are required it fails.
 pub fn has_kubectl() -> bool {
-    let found = Command::new("kubectl").args(["version", "--client"]).stdout(Stdio::null()).stderr(Stdio::null()).status();
+    let found =
+        Command::new("kubectl").args(["version", "--client"]).stdout(Stdio::null()).stderr(Stdio::null()).status();
     if found.is_ok_and(|status| status.success()) {
         return true;
     }
@@ -127,7 +128,8 @@ impl Drop for World {
 async fn start_member(dir: &TempDir) -> (server::Server, String) {
     for _ in 0..10 {
         let ports: Vec<u16> = {
-            let held: Vec<TcpListener> = (0..2).map(|_| TcpListener::bind("127.0.0.1:0").expect("a free port")).collect();
+            let held: Vec<TcpListener> =
+                (0..2).map(|_| TcpListener::bind("127.0.0.1:0").expect("a free port")).collect();
             held.iter().map(|listener| listener.local_addr().expect("an address").port()).collect()
         };
         let (client, peer) = (format!("http://127.0.0.1:{}", ports[0]), format!("http://127.0.0.1:{}", ports[1]));
