@@ -2,9 +2,9 @@
 
 use std::{sync::Arc, time::Instant};
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use http::{HeaderValue, Method, Request, Response, header};
-use http_body_util::{BodyExt, Limited};
+use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use serde_json::{Value, json};
 
@@ -24,6 +24,7 @@ use crate::{
 };
 
 const BODY_BYTES_MAX: usize = 3 * 1024 * 1024;
+const BODY_BYTES_READ_MAX: usize = 10 * BODY_BYTES_MAX;
 /// The Kubernetes whose API this is, for clients that choose their ways by it.
 const MINOR: &str = "33";
 
@@ -203,13 +204,24 @@ fn verb(method: &Method, route: &Route, query: &Query) -> &'static str {
     }
 }
 
-async fn collect(body: Incoming) -> Result<Bytes> {
-    match Limited::new(body, BODY_BYTES_MAX).collect().await {
-        Ok(collected) => Ok(collected.to_bytes()),
-        Err(error) if error.is::<http_body_util::LengthLimitError>() => {
-            Err(Status::too_large(format!("limit is {BODY_BYTES_MAX}")))
+/// The body, if it is not too large. What is beyond is read and thrown away for a while: over HTTP/2 an answer that comes before
+/// the end of the request is lost on many clients.
+async fn collect(mut body: Incoming) -> Result<Bytes> {
+    let (mut bytes, mut length) = (BytesMut::new(), 0);
+    while let Some(frame) = body.frame().await {
+        let frame = frame.map_err(|error| Status::bad_request(format!("failed to read the body: {error}")))?;
+        let Ok(data) = frame.into_data() else { continue };
+        length += data.len();
+        if length <= BODY_BYTES_MAX {
+            bytes.extend_from_slice(&data);
+        } else if length > BODY_BYTES_READ_MAX {
+            break;
         }
-        Err(error) => Err(Status::bad_request(format!("failed to read the body: {error}"))),
+    }
+    if length > BODY_BYTES_MAX {
+        Err(Status::too_large(format!("limit is {BODY_BYTES_MAX}")))
+    } else {
+        Ok(bytes.freeze())
     }
 }
 

@@ -42,7 +42,7 @@ pub fn check_subdomain(text: &str) -> Result<(), String> {
 /// Keys of labels and annotations, finalizers: `name` or `prefix/name`.
 pub fn check_qualified(text: &str) -> Result<(), String> {
     let name = match text.split_once('/') {
-        Some((prefix, _)) if prefix.is_empty() => return Err("prefix part must be non-empty".to_owned()),
+        Some(("", _)) => return Err("prefix part must be non-empty".to_owned()),
         Some((prefix, _)) if check_subdomain(prefix).is_err() => return Err(format!("prefix part {SUBDOMAIN}")),
         Some((_, name)) => name,
         None => text,

@@ -96,7 +96,7 @@ fn table(kind: &str) -> Option<&'static [Field]> {
 pub fn decode(bytes: &[u8]) -> Option<Value> {
     let (mut about, mut raw) = (Value::Null, &bytes[..0]);
     let mut reader = Reader(bytes.strip_prefix(MAGIC)?);
-    while let Some((number, wire)) = reader.next()? {
+    while let Some((number, wire)) = reader.field()? {
         match (number, wire) {
             (1, Wire::Bytes(bytes)) => {
                 about = message(bytes, &[(1, "apiVersion", Kind::Text), (2, "kind", Kind::Text)])?
@@ -114,7 +114,7 @@ pub fn decode(bytes: &[u8]) -> Option<Value> {
 fn message(bytes: &[u8], fields: &[Field]) -> Option<Value> {
     let mut map = Map::new();
     let mut reader = Reader(bytes);
-    while let Some((number, wire)) = reader.next()? {
+    while let Some((number, wire)) = reader.field()? {
         if let Some((_, name, kind)) = fields.iter().find(|field| field.0 == number) {
             insert(&mut map, name, *kind, wire)?;
         }
@@ -159,7 +159,7 @@ fn push(map: &mut Map<String, Value>, name: &str, value: Value) {
 fn entry(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     let (mut key, mut value) = (&bytes[..0], &bytes[..0]);
     let mut reader = Reader(bytes);
-    while let Some((number, wire)) = reader.next()? {
+    while let Some((number, wire)) = reader.field()? {
         match (number, wire) {
             (1, Wire::Bytes(bytes)) => key = bytes,
             (2, Wire::Bytes(bytes)) => value = bytes,
@@ -173,7 +173,7 @@ fn entry(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
 fn time(bytes: &[u8], micros: bool) -> Option<Option<String>> {
     let (mut seconds, mut nanos) = (0, 0);
     let mut reader = Reader(bytes);
-    while let Some((number, wire)) = reader.next()? {
+    while let Some((number, wire)) = reader.field()? {
         match (number, wire) {
             (1, Wire::Varint(value)) => seconds = value as i64,
             (2, Wire::Varint(value)) => nanos = value as i32,
@@ -198,8 +198,7 @@ struct Reader<'a>(&'a [u8]);
 
 impl<'a> Reader<'a> {
     /// The next field, or nothing at the end; the outer `None` is for bytes that are no message.
-    #[expect(clippy::should_implement_trait, clippy::option_option, reason = "damage and end are two things")]
-    fn next(&mut self) -> Option<Option<(u64, Wire<'a>)>> {
+    fn field(&mut self) -> Option<Option<(u64, Wire<'a>)>> {
         if self.0.is_empty() {
             return Some(None);
         }
@@ -240,17 +239,17 @@ impl<'a> Reader<'a> {
 mod tests {
     use super::*;
 
-    fn field(number: u8, bytes: &[u8]) -> Vec<u8> {
+    fn piece(number: u8, bytes: &[u8]) -> Vec<u8> {
         [&[number << 3 | 2, bytes.len() as u8], bytes].concat()
     }
 
     #[test]
     fn a_config_map_as_clients_send_it() {
-        let about = [field(1, b"v1"), field(2, b"ConfigMap")].concat();
-        let meta = [field(1, b"greeting"), field(2, b""), vec![7 << 3, 0], field(8, b"")].concat();
-        let data = [field(1, b"text"), field(2, b"hello")].concat();
-        let raw = [field(1, &meta), field(2, &data), vec![4 << 3, 1]].concat();
-        let envelope = [MAGIC.to_vec(), field(1, &about), field(2, &raw), field(3, b""), field(4, b"")].concat();
+        let about = [piece(1, b"v1"), piece(2, b"ConfigMap")].concat();
+        let meta = [piece(1, b"greeting"), piece(2, b""), vec![7 << 3, 0], piece(8, b"")].concat();
+        let data = [piece(1, b"text"), piece(2, b"hello")].concat();
+        let raw = [piece(1, &meta), piece(2, &data), vec![4 << 3, 1]].concat();
+        let envelope = [MAGIC.to_vec(), piece(1, &about), piece(2, &raw), piece(3, b""), piece(4, b"")].concat();
         let expected = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "greeting"},
             "data": {"text": "hello"}, "immutable": true});
         assert_eq!(decode(&envelope), Some(expected));

@@ -59,7 +59,7 @@ pub fn decide_status(object: &mut Value, others: &[&Value]) -> bool {
 fn store_versions(object: &mut Value) {
     let storage = super::storage_version(object).map(|version| version["name"].clone()).unwrap_or_default();
     let mut stored = object["status"]["storedVersions"].as_array().cloned().unwrap_or_default();
-    if !stored.contains(&storage) {
+    if storage.is_string() && !stored.contains(&storage) {
         stored.push(storage);
     }
     object["status"]["storedVersions"] = stored.into();

@@ -36,7 +36,7 @@ fn older(schema: &mut Value) {
             if map.get("x-kubernetes-preserve-unknown-fields") == Some(&Value::Bool(true)) {
                 map.remove("properties");
             }
-            map.retain(|key, value| !(NEWER.contains(&key.as_str()) && !is_schema(value, key)));
+            map.retain(|key, value| !NEWER.contains(&key.as_str()) || is_schema(value, key));
             map.values_mut().for_each(older);
         }
         Value::Array(list) => list.iter_mut().for_each(older),

@@ -147,8 +147,11 @@ pub fn normalize(resource: &Resource, object: &mut Value) {
     let Some(Value::Object(texts)) = object.as_object_mut().and_then(|object| object.remove("stringData")) else {
         return;
     };
-    if !object["data"].is_object() {
+    if object["data"].is_null() {
         object["data"] = serde_json::json!({});
+    }
+    if !object["data"].is_object() {
+        return; // validation will say so
     }
     for (key, text) in texts {
         object["data"][key] = STANDARD.encode(text.as_str().unwrap_or_default()).into();

@@ -106,7 +106,7 @@ impl Api {
     }
 
     fn shape_definition(&self, object: &mut Value, old: Option<&Value>, warnings: &mut Warnings) {
-        if !object["spec"].is_object() {
+        if !object["spec"].is_object() || !(object["status"].is_object() || object["status"].is_null()) {
             return; // validation will say so
         }
         crd::fill(object);
