@@ -125,6 +125,14 @@ impl Store {
         Ok(if now == seen.revision { Outcome::GuardMoved } else { Outcome::Moved })
     }
 
+    /// Whether all of these are still as they were seen, at one moment: for a write of which nothing is left to write.
+    pub async fn still(&self, seen: &[Seen]) -> Result<bool> {
+        let compare = |seen: &Seen| Compare::mod_revision(seen.key.clone()).eq(seen.revision);
+        let txn = Txn::new().when(seen.iter().map(compare));
+        let response = self.client.txn(txn).await.map_err(|error| read_failed("get", error))?;
+        Ok(response.succeeded)
+    }
+
     /// What happens to keys with `prefix` from `revision` on, with what was there before.
     pub fn watch(&self, prefix: &str, revision: i64) -> WatchStream {
         self.watcher.watch(Watch::prefix(prefix.to_owned()).start_revision(revision).prev_kv())

@@ -73,14 +73,20 @@ impl Api {
             let gone = object::is_deleting(&object)
                 && object::list(&object, "finalizers").is_empty()
                 && !has_own_end(&resource, &object);
+            let guards = Api::guards(&resource);
             if dry_run || (value == stored(&resource, &entry)? && !gone) {
+                // What was not taken was judged by gates, and those must be the ones of now.
+                if resource.gating.is_some() && !self.store.still(&guards).await? {
+                    self.definition_moved_of(&resource).await?;
+                    continue;
+                }
                 *warnings = said;
                 return present::one(&resource, object, call);
             }
             let bytes = value.to_string();
             let change = if gone { Change::Delete } else { Change::Put(bytes.as_bytes()) };
             let seen = Seen { key, revision: entry.revision };
-            match self.store.write(&seen, &Api::guards(&resource), change).await? {
+            match self.store.write(&seen, &guards, change).await? {
                 Outcome::Done(revision) => {
                     *warnings = said;
                     return self.updated(&resource, object, revision, call).await;
