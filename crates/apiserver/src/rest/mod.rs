@@ -7,6 +7,8 @@ mod list;
 mod options;
 mod present;
 mod read;
+#[cfg(test)]
+mod stale_tests;
 mod update;
 mod watch;
 

@@ -1,13 +1,14 @@
 //! A store and an API server in this process, and the real kubectl beside them.
 #![allow(dead_code, reason = "each test file uses a part")]
 
+pub mod http;
+mod member;
+
 use std::{
-    net::TcpListener,
     path::PathBuf,
     process::{Command, Stdio},
 };
 
-use server::config::{Config, Parsed};
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
 
@@ -65,7 +66,7 @@ impl World {
     pub fn start_with(change: impl FnOnce(&mut apiserver::Options)) -> World {
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("threads");
         let dir = tempfile::tempdir().expect("temporary directory");
-        let (member, endpoint) = runtime.block_on(start_member(&dir));
+        let (member, endpoint) = runtime.block_on(member::start(&dir.path().join("member")));
         let mut options = apiserver::Options::new(vec![endpoint.clone()], dir.path().join("api"));
         change(&mut options);
         let api = runtime.block_on(apiserver::Server::start(options)).expect("API server");
@@ -123,29 +124,4 @@ impl Drop for World {
             }
         });
     }
-}
-
-async fn start_member(dir: &TempDir) -> (server::Server, String) {
-    for _ in 0..10 {
-        let ports: Vec<u16> = {
-            let held: Vec<TcpListener> =
-                (0..2).map(|_| TcpListener::bind("127.0.0.1:0").expect("a free port")).collect();
-            held.iter().map(|listener| listener.local_addr().expect("an address").port()).collect()
-        };
-        let (client, peer) = (format!("http://127.0.0.1:{}", ports[0]), format!("http://127.0.0.1:{}", ports[1]));
-        let args = [
-            format!("--data-dir={}", dir.path().join("member").display()),
-            format!("--listen-client-urls={client}"),
-            format!("--advertise-client-urls={client}"),
-            format!("--listen-peer-urls={peer}"),
-            format!("--initial-advertise-peer-urls={peer}"),
-            format!("--initial-cluster=default={peer}"),
-        ];
-        let Ok(Parsed::Run(config)) = Config::from_args(&args, &[]) else { panic!("flags of the member") };
-        // Somebody may take a port between our look at it and the member's.
-        if let Ok(server) = server::Server::start(*config).await {
-            return (server, format!("127.0.0.1:{}", ports[0]));
-        }
-    }
-    panic!("the member does not start");
 }
