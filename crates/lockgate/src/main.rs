@@ -1,5 +1,7 @@
 //! The lockgate server.
 
+mod api_command;
+mod embedded;
 mod signal;
 
 use std::{process::ExitCode, time::Duration};
@@ -16,6 +18,9 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
+    if let Some(code) = api_command::run(&args) {
+        return code;
+    }
     let env: Vec<(String, String)> = std::env::vars().collect();
     let config = match Config::from_args(&args, &env) {
         Ok(Parsed::Run(config)) => *config,

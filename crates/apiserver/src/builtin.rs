@@ -1,0 +1,227 @@
+//! The kinds that are there without a definition: few, and only what custom resources and their controllers lean on.
+
+use serde_json::{Value, json};
+
+use crate::{
+    object::NameRule,
+    resource::{Resource, Role},
+    schema::Schema,
+    table::{Column, Source},
+};
+
+pub const DEFINITIONS: (&str, &str, &str) = ("apiextensions.k8s.io", "v1", "customresourcedefinitions");
+/// These exist always and cannot be deleted.
+pub const NAMESPACES: [&str; 4] = ["default", "kube-system", "kube-public", "kube-node-lease"];
+
+pub fn resources() -> Vec<Resource> {
+    vec![config_maps(), namespaces(), secrets(), leases(), definitions()]
+}
+
+struct Basics<'a> {
+    group: &'a str,
+    plural: &'a str,
+    kind: &'a str,
+    short_names: &'a [&'a str],
+    namespaced: bool,
+    role: Role,
+    schema: Value,
+    columns: Vec<Column>,
+}
+
+fn resource(basics: Basics<'_>) -> Resource {
+    let Basics { group, plural, kind, short_names, namespaced, role, schema, columns } = basics;
+    let name_rule = if role == Role::Namespace { NameRule::Label } else { NameRule::Subdomain };
+    Resource {
+        group: group.to_owned(),
+        version: "v1".to_owned(),
+        plural: plural.to_owned(),
+        singular: kind.to_lowercase(),
+        kind: kind.to_owned(),
+        list_kind: format!("{kind}List"),
+        short_names: short_names.iter().map(|name| (*name).to_owned()).collect(),
+        categories: if role == Role::Definition { vec!["api-extensions".to_owned()] } else { Vec::new() },
+        namespaced,
+        has_status: matches!(role, Role::Namespace | Role::Definition),
+        name_rule,
+        has_generation: role == Role::Definition,
+        unconditional_update: role != Role::Definition,
+        strategic: role != Role::Definition,
+        stored_version: crate::resource::group_version(group, "v1"),
+        schema: Schema::parse(&schema),
+        published: schema,
+        columns,
+        deprecation: None,
+        role,
+        gating: None,
+    }
+}
+
+fn text(description: &str) -> Value {
+    json!({"type": "string", "description": description})
+}
+
+fn map_of_text(description: &str) -> Value {
+    json!({"type": "object", "description": description, "additionalProperties": {"type": "string"}})
+}
+
+fn count(maps: &'static [&'static str]) -> Column {
+    let mut column = Column::path("Data", "integer", ".data", "How many entries there are.");
+    column.source = Source::Count(maps);
+    column
+}
+
+fn config_maps() -> Resource {
+    let schema = json!({"type": "object", "description": "ConfigMap holds configuration data for others to read.", "properties": {
+        "data": map_of_text("Entries as text."),
+        "binaryData": {"type": "object", "description": "Entries as bytes, in base64.",
+                       "additionalProperties": {"type": "string", "format": "byte"}},
+        "immutable": {"type": "boolean", "description": "If true, the entries cannot be changed any more."},
+    }});
+    resource(Basics {
+        group: "",
+        plural: "configmaps",
+        kind: "ConfigMap",
+        short_names: &["cm"],
+        namespaced: true,
+        role: Role::Plain,
+        schema,
+        columns: vec![Column::name(), count(&["data", "binaryData"]), Column::age()],
+    })
+}
+
+fn secrets() -> Resource {
+    let schema = json!({"type": "object", "description": "Secret holds data that not everyone should see.", "properties": {
+        "data": {"type": "object", "description": "Entries as bytes, in base64.",
+                 "additionalProperties": {"type": "string", "format": "byte"}},
+        "stringData": map_of_text("Entries as text; they are written into data and never read back."),
+        "type": json!({"type": "string", "description": "What the entries are for.", "default": "Opaque"}),
+        "immutable": {"type": "boolean", "description": "If true, the entries cannot be changed any more."},
+    }});
+    let kind = Column::path("Type", "string", ".type", "What the entries are for.");
+    resource(Basics {
+        group: "",
+        plural: "secrets",
+        kind: "Secret",
+        short_names: &[],
+        namespaced: true,
+        role: Role::Secret,
+        schema,
+        columns: vec![Column::name(), kind, count(&["data"]), Column::age()],
+    })
+}
+
+fn namespaces() -> Resource {
+    let schema = json!({"type": "object", "description": "Namespace is a scope for names.", "properties": {
+        "spec": {"type": "object", "description": "What is wanted.", "properties": {
+            "finalizers": {"type": "array", "description": "Who has to do something before the namespace is gone.",
+                           "items": {"type": "string"}}}},
+        "status": {"type": "object", "description": "What is.", "properties": {
+            "phase": text("Active or Terminating."),
+            "conditions": {"type": "array", "items": {"type": "object", "x-kubernetes-preserve-unknown-fields": true},
+                           "description": "Why it is not gone yet."}}},
+    }});
+    let status = Column::path("Status", "string", ".status.phase", "Active or Terminating.");
+    resource(Basics {
+        group: "",
+        plural: "namespaces",
+        kind: "Namespace",
+        short_names: &["ns"],
+        namespaced: false,
+        role: Role::Namespace,
+        schema,
+        columns: vec![Column::name(), status, Column::age()],
+    })
+}
+
+fn leases() -> Resource {
+    let time = |description: &str| json!({"type": "string", "format": "date-time", "description": description});
+    let schema = json!({"type": "object", "description": "Lease says who holds something, and until when.", "properties": {
+        "spec": {"type": "object", "description": "Who holds it.", "properties": {
+            "holderIdentity": text("Who holds the lease now."),
+            "leaseDurationSeconds": {"type": "integer", "format": "int32", "description": "How long after the last renewal it is held."},
+            "acquireTime": time("When it was acquired."),
+            "renewTime": time("When it was renewed last."),
+            "leaseTransitions": {"type": "integer", "format": "int32", "description": "How often the holder has changed."},
+            "strategy": text("How the next holder is chosen."),
+            "preferredHolder": text("Who should hold it next."),
+        }},
+    }});
+    let holder = Column::path("Holder", "string", ".spec.holderIdentity", "Who holds the lease now.");
+    resource(Basics {
+        group: "coordination.k8s.io",
+        plural: "leases",
+        kind: "Lease",
+        short_names: &[],
+        namespaced: true,
+        role: Role::Plain,
+        schema,
+        columns: vec![Column::name(), holder, Column::age()],
+    })
+}
+
+fn definitions() -> Resource {
+    let created = Column::path("Created At", "string", ".metadata.creationTimestamp", "When it was made.");
+    resource(Basics {
+        group: DEFINITIONS.0,
+        plural: DEFINITIONS.2,
+        kind: "CustomResourceDefinition",
+        short_names: &["crd", "crds"],
+        namespaced: false,
+        role: Role::Definition,
+        schema: definition_schema(),
+        columns: vec![Column::name(), created],
+    })
+}
+
+fn definition_schema() -> Value {
+    let texts = |description: &str| json!({"type": "array", "description": description, "items": {"type": "string"}});
+    let flag = |description: &str| json!({"type": "boolean", "description": description});
+    let names = json!({"type": "object", "description": "What the resource is called.", "required": ["plural", "kind"], "properties": {
+        "plural": text("The name in URLs."), "singular": text("The name of one; the kind in lower case unless given."),
+        "kind": text("The kind of its objects."), "listKind": text("The kind of its lists; the kind and List unless given."),
+        "shortNames": texts("Shorter names for people."), "categories": texts("Names of groups it is shown in, such as all."),
+    }});
+    let column = json!({"type": "object", "required": ["name", "type", "jsonPath"], "properties": {
+        "name": text("The heading."), "type": text("integer, number, string, boolean or date."), "format": text("A format for the type."),
+        "description": text("What the column shows."), "priority": {"type": "integer", "format": "int32", "description": "Above 0: shown with -o wide only."},
+        "jsonPath": text("Where the value is."),
+    }});
+    let version = json!({"type": "object", "required": ["name", "served", "storage"], "properties": {
+        "name": text("Such as v1 or v1beta1."), "served": flag("Whether it can be used."), "storage": flag("Whether objects are stored in it; true for one."),
+        "deprecated": flag("Whether its use is warned of."), "deprecationWarning": text("The text of that warning."),
+        "schema": {"type": "object", "description": "What objects look like.", "properties": {
+            "openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true, "description": "A structural schema."}}},
+        "subresources": {"type": "object", "description": "Parts that are written on their own.", "properties": {
+            "status": {"type": "object", "x-kubernetes-preserve-unknown-fields": true},
+            "scale": {"type": "object", "required": ["specReplicasPath", "statusReplicasPath"], "properties": {
+                "specReplicasPath": text("Where the wanted count is."), "statusReplicasPath": text("Where the count is."),
+                "labelSelectorPath": text("Where the selector is.")}}}},
+        "selectableFields": {"type": "array", "items": {"type": "object", "required": ["jsonPath"], "properties": {"jsonPath": text("Where the field is.")}}},
+        "additionalPrinterColumns": {"type": "array", "description": "What is shown of each object.", "items": column},
+    }});
+    let gate = json!({"type": "object", "required": ["name", "preRelease", "fieldPaths"], "properties": {
+        "name": text("The name of the gate."), "preRelease": text("alpha, beta, stable or deprecated."),
+        "enabled": flag("Switches the gate on or off; stable gates are always on."), "default": flag("On or off unless enabled says so."),
+        "fieldPaths": texts("The fields behind the gate, such as .spec.replicas."),
+        "fieldDeprecationWarning": text("What users of a deprecated field are told."),
+    }});
+    json!({"type": "object", "description": "CustomResourceDefinition makes a new kind of resource.", "required": ["spec"], "properties": {
+        "spec": {"type": "object", "description": "What is wanted.", "required": ["group", "names", "scope", "versions"], "properties": {
+            "group": text("The API group."), "names": names, "scope": text("Cluster or Namespaced."),
+            "versions": {"type": "array", "description": "All versions.", "items": version},
+            "preserveUnknownFields": flag("Must be false."),
+            "conversion": {"type": "object", "description": "How objects get from version to version.", "properties": {
+                "strategy": text("None or Webhook."), "webhook": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}}},
+            "customFeatureGates": {"type": "object", "description": "Gates that switch fields on and off.", "properties": {
+                "component": text("Whose gates they are; the group unless given."),
+                "featureGates": {"type": "array", "description": "The gates.", "items": gate,
+                                 "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]}}},
+        }},
+        "status": {"type": "object", "description": "What is.", "properties": {
+            "conditions": {"type": "array", "items": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}},
+            "acceptedNames": names, "storedVersions": texts("Versions in which objects may be stored."),
+            "observedGeneration": {"type": "integer", "format": "int64"},
+            "customFeatureGates": {"x-kubernetes-preserve-unknown-fields": true, "description": "The gates as they are now."},
+        }},
+    }})
+}

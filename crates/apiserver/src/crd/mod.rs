@@ -1,0 +1,107 @@
+//! Custom resource definitions: what they must be, what state they are in, and the resources they make.
+
+mod gating;
+mod names;
+mod status;
+mod validate;
+
+use std::sync::Arc;
+
+use fieldgate::Gates;
+use serde_json::{Value, json};
+
+pub use self::{
+    status::{FINALIZER, decide_status, is_established, mark_terminating},
+    validate::validate,
+};
+use crate::{
+    catalog::Definition,
+    object::{self, NameRule},
+    resource::{Custom, Resource, Role, group_version},
+    schema::Schema,
+    table,
+};
+
+/// Fills in what may be left out.
+pub fn fill(object: &mut Value) {
+    let kind = object["spec"]["names"]["kind"].as_str().unwrap_or_default().to_owned();
+    let Some(spec) = object["spec"].as_object_mut() else { return };
+    if spec.get("conversion").is_none_or(Value::is_null) {
+        spec.insert("conversion".to_owned(), json!({"strategy": "None"}));
+    }
+    let Some(names) = spec.get_mut("names").and_then(Value::as_object_mut) else { return };
+    for (key, text) in [("singular", kind.to_lowercase()), ("listKind", format!("{kind}List"))] {
+        if !kind.is_empty() && names.get(key).and_then(Value::as_str).unwrap_or_default().is_empty() {
+            names.insert(key.to_owned(), text.into());
+        }
+    }
+}
+
+pub fn versions(object: &Value) -> &[Value] {
+    object["spec"]["versions"].as_array().map(Vec::as_slice).unwrap_or_default()
+}
+
+/// The version objects are stored in.
+pub fn storage_version(object: &Value) -> Option<&Value> {
+    versions(object).iter().find(|version| version["storage"] == true)
+}
+
+/// The gates of a definition; one that cannot be read gates nothing, as validation refuses such.
+pub fn gates(object: &Value) -> Gates {
+    Gates::parse_lenient(&object["spec"]["customFeatureGates"])
+}
+
+/// The resources of an established definition, one for each version that is served.
+pub fn resources(definition: &Definition, field_gates: bool) -> Vec<Resource> {
+    if !is_established(&definition.object) {
+        return Vec::new();
+    }
+    let served = versions(&definition.object).iter().filter(|version| version["served"] == true);
+    served.map(|version| resource(definition, version, field_gates)).collect()
+}
+
+fn resource(definition: &Definition, version: &Value, field_gates: bool) -> Resource {
+    let spec = &definition.object["spec"];
+    let names = &definition.object["status"]["acceptedNames"];
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let texts = |value: &Value| value.as_array().into_iter().flatten().map(text).collect::<Vec<_>>();
+    let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
+    let (group, name) = (text(&spec["group"]), text(&version["name"]));
+    let stored = storage_version(&definition.object).map(|version| text(&version["name"])).unwrap_or_default();
+    let gates = if field_gates { gates(&definition.object) } else { Gates::default() };
+    let open = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+    let schema = version["schema"].get("openAPIV3Schema").unwrap_or(&open);
+    let gating = gating::of(&gates, &definition.object, schema);
+    let deprecation = (version["deprecated"] == true).then(|| match version["deprecationWarning"].as_str() {
+        Some(text) => text.to_owned(),
+        None => format!("{group}/{name} {} is deprecated", text(&names["kind"])),
+    });
+    Resource {
+        stored_version: group_version(&group, &stored),
+        plural: text(&names["plural"]),
+        singular: text(&names["singular"]),
+        kind: text(&names["kind"]),
+        list_kind: text(&names["listKind"]),
+        short_names: texts(&names["shortNames"]),
+        categories: texts(&names["categories"]),
+        namespaced: spec["scope"] == "Namespaced",
+        has_status: version["subresources"]["status"].is_object(),
+        name_rule: NameRule::Subdomain,
+        has_generation: true,
+        unconditional_update: false,
+        strategic: false,
+        schema: Schema::parse(&gating.schema),
+        published: gating.published,
+        columns: table::custom_columns(&list(&version["additionalPrinterColumns"])),
+        deprecation,
+        role: Role::Custom(Custom {
+            definition: definition.name().to_owned(),
+            definition_key: definition.key.clone(),
+            definition_revision: definition.revision,
+            terminating: object::is_deleting(&definition.object),
+        }),
+        gating: gating.gating.map(Arc::new),
+        group,
+        version: name,
+    }
+}

@@ -1,0 +1,140 @@
+//! What is served, for clients to find their way: all at once, or step by step as older clients ask.
+
+use serde_json::{Value, json};
+
+use crate::{
+    catalog::Catalog,
+    resource::{Resource, group_version},
+    route::Discovery,
+    status::{Result, Status},
+};
+
+/// The content type of the answer that has everything.
+pub const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
+const STATUS_VERBS: [&str; 3] = ["get", "patch", "update"];
+
+/// Every group with its versions and resources; `/api` has the core group, `/apis` the others.
+pub fn aggregated(catalog: &Catalog, core: bool) -> Value {
+    let groups = catalog.groups().into_iter().filter(|(group, _)| group.is_empty() == core);
+    let items: Vec<Value> = groups.map(|(group, versions)| aggregated_group(catalog, &group, &versions)).collect();
+    json!({"kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2", "metadata": {}, "items": items})
+}
+
+fn aggregated_group(catalog: &Catalog, group: &str, versions: &[String]) -> Value {
+    let versions: Vec<Value> = versions
+        .iter()
+        .map(|version| {
+            let resources: Vec<Value> =
+                catalog.of_version(group, version).map(|resource| aggregated_resource(resource)).collect();
+            json!({"version": version, "resources": resources, "freshness": "Current"})
+        })
+        .collect();
+    let mut metadata = json!({"creationTimestamp": null});
+    if !group.is_empty() {
+        metadata["name"] = group.into();
+    }
+    json!({"metadata": metadata, "versions": versions})
+}
+
+fn aggregated_resource(resource: &Resource) -> Value {
+    let kind = json!({"group": resource.group, "version": resource.version, "kind": resource.kind});
+    let mut item = json!({
+        "resource": resource.plural, "responseKind": kind, "scope": if resource.namespaced { "Namespaced" } else { "Cluster" },
+        "singularResource": resource.singular, "verbs": resource.verbs(),
+    });
+    if !resource.short_names.is_empty() {
+        item["shortNames"] = json!(resource.short_names);
+    }
+    if !resource.categories.is_empty() {
+        item["categories"] = json!(resource.categories);
+    }
+    if resource.has_status {
+        item["subresources"] = json!([{"subresource": "status", "responseKind": kind, "verbs": STATUS_VERBS}]);
+    }
+    item
+}
+
+pub fn legacy(catalog: &Catalog, asked: &Discovery, address: &str) -> Result<Value> {
+    match asked {
+        Discovery::Core => Ok(json!({
+            "kind": "APIVersions", "versions": ["v1"],
+            "serverAddressByClientCIDRs": [{"clientCIDR": "0.0.0.0/0", "serverAddress": address}],
+        })),
+        Discovery::Groups => {
+            let groups: Vec<Value> =
+                catalog.groups().into_iter().skip_while(|(group, _)| group.is_empty()).map(api_group).collect();
+            Ok(json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups}))
+        }
+        Discovery::Group(name) => {
+            let found = catalog.groups().into_iter().find(|(group, _)| group == name && !group.is_empty());
+            let mut group = api_group(found.ok_or_else(Status::unknown_resource)?);
+            group["kind"] = "APIGroup".into();
+            group["apiVersion"] = "v1".into();
+            Ok(group)
+        }
+        Discovery::Version(group, version) => {
+            let resources: Vec<Value> =
+                catalog.of_version(group, version).flat_map(|resource| api_resources(resource)).collect();
+            if resources.is_empty() {
+                return Err(Status::unknown_resource());
+            }
+            let group_version = group_version(group, version);
+            Ok(
+                json!({"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": group_version, "resources": resources}),
+            )
+        }
+    }
+}
+
+fn api_group((group, versions): (String, Vec<String>)) -> Value {
+    let version = |version: &String| json!({"groupVersion": group_version(&group, version), "version": version});
+    let all: Vec<Value> = versions.iter().map(version).collect();
+    json!({"name": group, "preferredVersion": all[0], "versions": all})
+}
+
+fn api_resources(resource: &Resource) -> Vec<Value> {
+    let mut main = json!({
+        "name": resource.plural, "singularName": resource.singular, "namespaced": resource.namespaced, "kind": resource.kind,
+        "verbs": resource.verbs(),
+    });
+    if !resource.short_names.is_empty() {
+        main["shortNames"] = json!(resource.short_names);
+    }
+    if !resource.categories.is_empty() {
+        main["categories"] = json!(resource.categories);
+    }
+    let status = resource.has_status.then(|| {
+        json!({"name": format!("{}/status", resource.plural), "singularName": "", "namespaced": resource.namespaced,
+               "kind": resource.kind, "verbs": STATUS_VERBS})
+    });
+    std::iter::once(main).chain(status).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    #[test]
+    fn both_ways_name_the_same_resources() {
+        let catalog = Catalog::new(1, BTreeMap::new(), true);
+        let all = aggregated(&catalog, true);
+        let names: Vec<&str> = all["items"][0]["versions"][0]["resources"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|resource| resource["resource"].as_str().unwrap())
+            .collect();
+        assert_eq!(names, ["configmaps", "namespaces", "secrets"]);
+        let legacy_list = legacy(&catalog, &Discovery::Version(String::new(), "v1".into()), "").unwrap();
+        let names: Vec<&str> = legacy_list["resources"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|resource| resource["name"].as_str().unwrap())
+            .collect();
+        assert_eq!(names, ["configmaps", "namespaces", "namespaces/status", "secrets"]);
+        assert_eq!(legacy(&catalog, &Discovery::Group("no.such".into()), "").unwrap_err().code, 404);
+    }
+}

@@ -1,0 +1,88 @@
+//! Keeps the catalog in step with the definitions in the store, whoever writes them.
+
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+
+use client::mvccpb::event::EventType;
+use futures_util::StreamExt;
+use serde_json::Value;
+use tokio::sync::watch;
+
+use crate::{
+    builtin,
+    catalog::{Catalog, Definition},
+    crd,
+    serve::metrics::Metrics,
+    status::Result,
+    store::{self, Entry, Store},
+};
+
+const RETRY_AFTER: Duration = Duration::from_millis(500);
+
+fn prefix() -> String {
+    store::prefix(builtin::DEFINITIONS.0, builtin::DEFINITIONS.2)
+}
+
+fn definition(entry: &Entry) -> Option<Definition> {
+    match serde_json::from_slice::<Value>(&entry.value) {
+        Ok(object) => Some(Definition { key: entry.key.clone(), revision: entry.revision, object }),
+        Err(error) => {
+            tracing::warn!(key = entry.key, %error, "a definition that is not JSON is not served");
+            None
+        }
+    }
+}
+
+/// The catalog of what is stored now.
+pub async fn load(store: &Store, field_gates: bool) -> Result<Catalog> {
+    let page = store.list(&prefix(), None, 0, 0).await?;
+    let definitions = page.entries.iter().filter_map(definition);
+    let definitions: BTreeMap<String, Arc<Definition>> =
+        definitions.map(|definition| (definition.key.clone(), Arc::new(definition))).collect();
+    Ok(Catalog::new(page.revision, definitions, field_gates))
+}
+
+/// Follows the store for ever: changes as they come, all anew when they cannot be had.
+pub async fn run(store: Store, catalog: watch::Sender<Arc<Catalog>>, metrics: Metrics, field_gates: bool) {
+    loop {
+        follow(&store, &catalog, &metrics).await;
+        tokio::time::sleep(RETRY_AFTER).await;
+        match load(&store, field_gates).await {
+            Ok(loaded) => publish(&catalog, loaded, &metrics),
+            Err(error) => tracing::warn!(%error, "failed to read definitions"),
+        }
+    }
+}
+
+async fn follow(store: &Store, catalog: &watch::Sender<Arc<Catalog>>, metrics: &Metrics) {
+    let revision = catalog.borrow().revision;
+    count_gates(&catalog.borrow(), metrics);
+    let mut changes = store.watch(&prefix(), revision + 1);
+    while let Some(next) = changes.next().await {
+        let response = match next {
+            Ok(response) => response,
+            Err(error) => return tracing::warn!(%error, "the watch of definitions ended"),
+        };
+        for event in response.events {
+            let Some(kv) = event.kv else { continue };
+            let entry = store::entry(kv);
+            let changed = if event.r#type == EventType::Delete as i32 { None } else { definition(&entry) };
+            let next = catalog.borrow().with(entry.revision, &entry.key, changed);
+            publish(catalog, next, metrics);
+        }
+    }
+}
+
+fn publish(catalog: &watch::Sender<Arc<Catalog>>, next: Catalog, metrics: &Metrics) {
+    count_gates(&next, metrics);
+    catalog.send_replace(Arc::new(next));
+}
+
+fn count_gates(catalog: &Catalog, metrics: &Metrics) {
+    metrics.gates.reset();
+    for definition in catalog.definitions.values() {
+        for gate in &crd::gates(&definition.object).gates {
+            let labels = [definition.name(), gate.name.as_str(), gate.pre_release.as_str()];
+            metrics.gates.with_label_values(&labels).set(i64::from(gate.is_on()));
+        }
+    }
+}

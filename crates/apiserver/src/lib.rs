@@ -1,0 +1,44 @@
+//! A Kubernetes-style API for custom resources on any etcd v3 API.
+//!
+//! ```no_run
+//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! let options = apiserver::Options::new(vec!["127.0.0.1:2379".into()], "data/apiserver");
+//! let server = apiserver::Server::start(options).await?;
+//! println!("export KUBECONFIG={}", server.kubeconfig().display());
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! A request is a line: `serve` (TLS, who, bytes) → `route` (what) → `rest` (read, or decode → prune → default → gate →
+//! validate → one transaction) → `serve::answer`. Decisions (`schema`, `crd`, `selector`, `patch`, `table`) are pure functions
+//! over JSON values. What is served is a `catalog` as of one revision, kept in step with the store by the `keeper`.
+
+mod app;
+mod builtin;
+mod catalog;
+mod crd;
+mod decode;
+mod discovery;
+mod features;
+mod field;
+mod janitor;
+mod jsonpath;
+mod keeper;
+mod name;
+mod object;
+mod openapi;
+mod patch;
+mod protobuf;
+mod resource;
+mod rest;
+mod route;
+mod schema;
+mod selector;
+mod serve;
+mod server;
+mod status;
+mod store;
+mod table;
+mod token;
+
+pub use server::{Options, Server, StartError};

@@ -1,0 +1,131 @@
+//! Names of objects, labels and their like: what may be in them, in the texts of Kubernetes.
+
+const LABEL: &str = "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start \
+    and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is \
+    '[a-z0-9]([-a-z0-9]*[a-z0-9])?')";
+const SUBDOMAIN: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and \
+    must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is \
+    '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
+const NAME_PART: &str = "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an \
+    alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is \
+    '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')";
+const LABEL_VALUE: &str = "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and \
+    must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for \
+    validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')";
+/// Vowels and digits that look like them are left out, so that no words come about.
+const SUFFIX: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
+const SUFFIX_CHARS: usize = 5;
+const PREFIX_CHARS_MAX: usize = 58;
+
+pub fn is_label(text: &str) -> bool {
+    let inner = |c: u8| c.is_ascii_lowercase() || c.is_ascii_digit() || c == b'-';
+    !text.is_empty() && text.bytes().all(inner) && !text.starts_with('-') && !text.ends_with('-')
+}
+
+/// Why the text is no DNS label, or nothing.
+pub fn check_label(text: &str) -> Result<(), String> {
+    match text {
+        _ if text.len() > 63 => Err("must be no more than 63 bytes".to_owned()),
+        _ if is_label(text) => Ok(()),
+        _ => Err(LABEL.to_owned()),
+    }
+}
+
+pub fn check_subdomain(text: &str) -> Result<(), String> {
+    match text {
+        _ if text.len() > 253 => Err("must be no more than 253 bytes".to_owned()),
+        _ if text.split('.').all(is_label) => Ok(()),
+        _ => Err(SUBDOMAIN.to_owned()),
+    }
+}
+
+/// Keys of labels and annotations, finalizers: `name` or `prefix/name`.
+pub fn check_qualified(text: &str) -> Result<(), String> {
+    let name = match text.split_once('/') {
+        Some(("", _)) => return Err("prefix part must be non-empty".to_owned()),
+        Some((prefix, _)) if check_subdomain(prefix).is_err() => return Err(format!("prefix part {SUBDOMAIN}")),
+        Some((_, name)) => name,
+        None => text,
+    };
+    match name {
+        "" => Err("name part must be non-empty".to_owned()),
+        _ if name.len() > 63 => Err("name part must be no more than 63 bytes".to_owned()),
+        _ if is_word(name) => Ok(()),
+        _ => Err(NAME_PART.to_owned()),
+    }
+}
+
+pub fn check_label_value(text: &str) -> Result<(), String> {
+    match text {
+        _ if text.len() > 63 => Err("must be no more than 63 bytes".to_owned()),
+        _ if text.is_empty() || is_word(text) => Ok(()),
+        _ => Err(LABEL_VALUE.to_owned()),
+    }
+}
+
+fn is_word(text: &str) -> bool {
+    let inner = |c: u8| c.is_ascii_alphanumeric() || matches!(c, b'-' | b'_' | b'.');
+    let edge = |c: Option<u8>| c.is_some_and(|c| c.is_ascii_alphanumeric());
+    text.bytes().all(inner) && edge(text.bytes().next()) && edge(text.bytes().last())
+}
+
+/// A name nobody else is likely to have chosen.
+pub fn generate(prefix: &str) -> String {
+    let mut random = [0u8; SUFFIX_CHARS];
+    fill_random(&mut random);
+    let cut: String = prefix.chars().take(PREFIX_CHARS_MAX).collect();
+    let suffix = random.iter().map(|byte| char::from(SUFFIX[usize::from(*byte) % SUFFIX.len()]));
+    cut.chars().chain(suffix).collect()
+}
+
+/// A random (version 4) UUID.
+pub fn uid() -> String {
+    let mut bytes = [0u8; 16];
+    fill_random(&mut bytes);
+    bytes[6] = (bytes[6] & 0x0f) | 0x40;
+    bytes[8] = (bytes[8] & 0x3f) | 0x80;
+    let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    format!("{}-{}-{}-{}-{}", &hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..])
+}
+
+fn fill_random(bytes: &mut [u8]) {
+    // The system's generator fails only where there is none, and then nothing here can be kept apart.
+    getrandom::fill(bytes).expect("the system has a source of randomness");
+}
+
+#[cfg(test)]
+mod tests {
+    use test_case::test_case;
+
+    use super::*;
+
+    #[test_case("my-name.example.com" => true)]
+    #[test_case("a" => true)]
+    #[test_case("" => false)]
+    #[test_case("A" => false)]
+    #[test_case("a..b" => false)]
+    #[test_case("-a" => false)]
+    #[test_case("a_b" => false)]
+    fn subdomains(text: &str) -> bool {
+        check_subdomain(text).is_ok()
+    }
+
+    #[test_case("app" => true)]
+    #[test_case("example.com/My_App.1" => true)]
+    #[test_case("/app" => false; "empty prefix")]
+    #[test_case("example.com/" => false; "empty name")]
+    #[test_case("a b" => false)]
+    #[test_case("Ex.com/a" => false)]
+    fn qualified(text: &str) -> bool {
+        check_qualified(text).is_ok()
+    }
+
+    #[test]
+    fn generated_names_and_uids_have_their_form() {
+        let name = generate(&"x".repeat(80));
+        assert_eq!(name.len(), PREFIX_CHARS_MAX + SUFFIX_CHARS);
+        assert_ne!(generate("a-"), generate("a-"));
+        let uid = uid();
+        assert_eq!((uid.len(), &uid[14..15]), (36, "4"));
+    }
+}

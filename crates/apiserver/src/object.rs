@@ -1,0 +1,219 @@
+//! Objects as JSON values: the metadata that every one has.
+
+use serde_json::{Map, Value, json};
+
+use crate::{
+    field::FieldError,
+    name,
+    status::{Result, Status},
+};
+
+const ANNOTATIONS_BYTES_MAX: usize = 256 * 1024;
+
+pub fn now() -> String {
+    jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
+}
+
+pub fn meta<'a>(object: &'a Value, key: &str) -> &'a str {
+    object["metadata"][key].as_str().unwrap_or_default()
+}
+
+pub fn list<'a>(object: &'a Value, key: &str) -> &'a [Value] {
+    object["metadata"][key].as_array().map(Vec::as_slice).unwrap_or_default()
+}
+
+/// The metadata, made if it is missing. `check_form` has seen that it is an object.
+pub fn meta_mut(object: &mut Value) -> &mut Map<String, Value> {
+    if !object["metadata"].is_object() {
+        object["metadata"] = json!({});
+    }
+    object["metadata"].as_object_mut().expect("metadata was just made an object")
+}
+
+pub fn set(object: &mut Value, key: &str, value: impl Into<Value>) {
+    meta_mut(object).insert(key.to_owned(), value.into());
+}
+
+/// Takes a field of the metadata from another object: what it has, or nothing.
+pub fn keep(object: &mut Value, key: &str, from: &Value) {
+    match from["metadata"].get(key) {
+        Some(value) => set(object, key, value.clone()),
+        None => drop(meta_mut(object).remove(key)),
+    }
+}
+
+pub fn generation(object: &Value) -> i64 {
+    object["metadata"]["generation"].as_i64().unwrap_or_default()
+}
+
+pub fn is_deleting(object: &Value) -> bool {
+    !meta(object, "deletionTimestamp").is_empty()
+}
+
+/// That the body is an object of the right kind whose metadata has the right types; anything else is no request at all.
+pub fn check_form(object: &Value, api_version: &str, kind: &str) -> Result<()> {
+    if !object.is_object() {
+        return Err(Status::bad_request("the body of the request must be a JSON object"));
+    }
+    let found = (object["apiVersion"].as_str().unwrap_or_default(), object["kind"].as_str().unwrap_or_default());
+    if found.1.is_empty() {
+        return Err(Status::bad_request(format!("Object 'Kind' is missing in '{object}'")));
+    }
+    if found != (api_version, kind) {
+        let message = format!(
+            "the API version in the data ({}/{}) does not match the expected API version ({api_version}/{kind})",
+            found.0, found.1
+        );
+        return Err(Status::bad_request(message));
+    }
+    check_metadata_types(&object["metadata"])
+}
+
+fn check_metadata_types(metadata: &Value) -> Result<()> {
+    let bad = |at: &str, wanted: &str| {
+        Err(Status::bad_request(format!("json: cannot unmarshal into ObjectMeta: metadata{at} must be {wanted}")))
+    };
+    let Some(map) = metadata.as_object() else {
+        return if metadata.is_null() { Ok(()) } else { bad("", "an object") };
+    };
+    for (key, value) in map.iter().filter(|(_, value)| !value.is_null()) {
+        let (fits, wanted) = match key.as_str() {
+            "labels" | "annotations" => {
+                (value.as_object().is_some_and(|map| map.values().all(Value::is_string)), "a map of strings")
+            }
+            "finalizers" => {
+                (value.as_array().is_some_and(|list| list.iter().all(Value::is_string)), "a list of strings")
+            }
+            "ownerReferences" | "managedFields" => {
+                (value.as_array().is_some_and(|list| list.iter().all(Value::is_object)), "a list of objects")
+            }
+            "generation" | "deletionGracePeriodSeconds" => (value.is_i64(), "a number"),
+            _ => (value.is_string(), "a string"),
+        };
+        if !fits {
+            return bad(&format!(".{key}"), wanted);
+        }
+    }
+    Ok(())
+}
+
+/// Which rule the name of an object follows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NameRule {
+    Label,
+    Subdomain,
+}
+
+/// What is wrong with the metadata of an object about to be stored.
+pub fn check_metadata(object: &Value, namespaced: bool, rule: NameRule) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    let name = meta(object, "name");
+    let fits = match rule {
+        NameRule::Label => name::check_label(name),
+        NameRule::Subdomain => name::check_subdomain(name),
+    };
+    match fits {
+        _ if name.is_empty() => errors.push(FieldError::required("metadata.name", "name or generateName is required")),
+        Err(why) => errors.push(FieldError::invalid("metadata.name", name, why)),
+        Ok(()) => {}
+    }
+    if !namespaced && !meta(object, "namespace").is_empty() {
+        errors.push(FieldError::forbidden("metadata.namespace", "not allowed on this type"));
+    }
+    check_labels(object, &mut errors);
+    check_finalizers(object, &mut errors);
+    check_owners(object, &mut errors);
+    errors
+}
+
+fn check_labels(object: &Value, errors: &mut Vec<FieldError>) {
+    for (key, value) in object["metadata"]["labels"].as_object().into_iter().flatten() {
+        if let Err(why) = name::check_qualified(key) {
+            errors.push(FieldError::invalid("metadata.labels", key.as_str(), why));
+        }
+        let value = value.as_str().unwrap_or_default();
+        if let Err(why) = name::check_label_value(value) {
+            errors.push(FieldError::invalid("metadata.labels", value, why));
+        }
+    }
+    let mut total = 0;
+    for (key, value) in object["metadata"]["annotations"].as_object().into_iter().flatten() {
+        if let Err(why) = name::check_qualified(&key.to_lowercase()) {
+            errors.push(FieldError::invalid("metadata.annotations", key.as_str(), why));
+        }
+        total += key.len() + value.as_str().unwrap_or_default().len();
+    }
+    if total > ANNOTATIONS_BYTES_MAX {
+        let detail = format!("may not be more than {ANNOTATIONS_BYTES_MAX} bytes");
+        errors.push(FieldError::new(crate::field::Fault::TooLong, "metadata.annotations", Value::Null, detail));
+    }
+}
+
+fn check_finalizers(object: &Value, errors: &mut Vec<FieldError>) {
+    for finalizer in list(object, "finalizers").iter().filter_map(Value::as_str) {
+        if let Err(why) = name::check_qualified(finalizer) {
+            errors.push(FieldError::invalid("metadata.finalizers", finalizer, why));
+        }
+    }
+}
+
+/// Finalizers of a custom resource that others may well have chosen too, as texts for a warning.
+pub fn doubtful_finalizers(object: &Value, old: Option<&Value>) -> Vec<String> {
+    let known = old.map(|old| list(old, "finalizers")).unwrap_or_default();
+    let new = list(object, "finalizers").iter().filter(|name| !known.contains(name)).filter_map(Value::as_str);
+    let doubtful = new.filter(|name| !name.contains('/') && !matches!(*name, "foregroundDeletion" | "orphan"));
+    let text = |name: &str| {
+        format!(
+            "metadata.finalizers: {name:?}: prefer a domain-qualified finalizer name including a path (/) to avoid \
+             accidental conflicts with other finalizer writers"
+        )
+    };
+    doubtful.map(text).collect()
+}
+
+fn check_owners(object: &Value, errors: &mut Vec<FieldError>) {
+    let owners = list(object, "ownerReferences");
+    for (index, owner) in owners.iter().enumerate() {
+        for (key, why) in [
+            ("apiVersion", "version must not be empty"),
+            ("kind", "must not be empty"),
+            ("name", "must not be empty"),
+            ("uid", "must not be empty"),
+        ] {
+            let value = owner[key].as_str().unwrap_or_default();
+            if value.is_empty() {
+                errors.push(FieldError::invalid(format!("metadata.ownerReferences[{index}].{key}"), value, why));
+            }
+        }
+    }
+    let controllers = owners.iter().filter(|owner| owner["controller"] == true).count();
+    if controllers > 1 {
+        let detail = "Only one reference can have Controller set to true";
+        errors.push(FieldError::invalid("metadata.ownerReferences", Value::from(controllers), detail));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use test_case::test_case;
+
+    use super::*;
+
+    #[test_case(json!({"name": "a"}) => ""; "sound")]
+    #[test_case(json!({}) => "metadata.name: Required value: name or generateName is required"; "no name")]
+    #[test_case(json!({"name": "a", "finalizers": ["/x"]}) => "metadata.finalizers: Invalid value: \"/x\": prefix part must be non-empty"; "finalizer")]
+    #[test_case(json!({"name": "a", "namespace": "n"}) => "metadata.namespace: Forbidden: not allowed on this type"; "namespace")]
+    #[test_case(json!({"name": "a", "ownerReferences": [{"apiVersion": "v1", "kind": "K", "name": "n"}]}) => "metadata.ownerReferences[0].uid: Invalid value: \"\": must not be empty"; "owner")]
+    fn metadata(metadata: Value) -> String {
+        let errors = check_metadata(&json!({"metadata": metadata}), false, NameRule::Subdomain);
+        if errors.is_empty() { String::new() } else { crate::field::join(&errors) }
+    }
+
+    #[test]
+    fn metadata_of_wrong_types_is_a_bad_request() {
+        for bad in [json!({"labels": {"a": 1}}), json!({"name": 5}), json!([]), json!({"finalizers": "x"})] {
+            let object = json!({"apiVersion": "v1", "kind": "A", "metadata": bad});
+            assert_eq!(check_form(&object, "v1", "A").unwrap_err().code, 400);
+        }
+    }
+}

@@ -1,0 +1,56 @@
+//! Schemas that all documents share.
+
+use serde_json::{Map, Value, json};
+
+pub const API_VERSION: &str = "APIVersion defines the versioned schema of this representation of an object.";
+pub const KIND: &str = "Kind is a string value representing the REST resource this object represents.";
+const META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.";
+
+/// A reference with words of its own, which OpenAPI allows only around it.
+pub fn reference(refs: &str, name: &str, description: &str) -> Value {
+    json!({"description": description, "allOf": [{"$ref": format!("{refs}{META}{name}")}]})
+}
+
+pub fn name(name: &str) -> String {
+    format!("{META}{name}")
+}
+
+pub fn schemas(refs: &str) -> Map<String, Value> {
+    let text = |description: &str| json!({"type": "string", "description": description});
+    let number = |description: &str| json!({"type": "integer", "format": "int64", "description": description});
+    let texts = |description: &str| json!({"type": "object", "description": description, "additionalProperties": {"type": "string"}});
+    let owner = json!({"type": "object", "description": "OwnerReference names an object that this one belongs to.",
+        "required": ["apiVersion", "kind", "name", "uid"], "properties": {
+            "apiVersion": text("API version of the owner."), "kind": text("Kind of the owner."), "name": text("Name of the owner."),
+            "uid": text("UID of the owner."), "controller": {"type": "boolean", "description": "Whether the owner manages this object."},
+            "blockOwnerDeletion": {"type": "boolean", "description": "Whether the owner cannot go before this object."}}});
+    let object = json!({"type": "object", "description": "ObjectMeta is metadata that all persisted objects have.", "properties": {
+        "name": text("Name must be unique within a namespace."),
+        "generateName": text("A prefix the server makes a unique name of, if no name is given."),
+        "namespace": text("The space within which the name must be unique."),
+        "labels": texts("Keys and values to select objects by."),
+        "annotations": texts("Keys and values for tools to keep what they need."),
+        "finalizers": {"type": "array", "items": {"type": "string"}, "description": "Who has to let go before the object is gone."},
+        "ownerReferences": {"type": "array", "items": {"$ref": format!("{refs}{META}OwnerReference")}, "description": "Objects that this one belongs to."},
+        "uid": text("Unique in time and space. Set by the server."),
+        "resourceVersion": text("Changes with every change of the object. Set by the server."),
+        "generation": number("Counts changes of what is wanted. Set by the server."),
+        "creationTimestamp": text("When the object was made. Set by the server."),
+        "deletionTimestamp": text("When deletion was asked for. Set by the server."),
+        "deletionGracePeriodSeconds": number("How long the object may take to end. Set by the server."),
+        "selfLink": text("Not used any more."),
+        "managedFields": {"type": "array", "items": {"type": "object"}, "description": "Who manages which fields."},
+    }});
+    let list = json!({"type": "object", "description": "ListMeta is metadata of lists.", "properties": {
+        "resourceVersion": text("The version of the store the list is of."), "continue": text("Where the next page begins."),
+        "remainingItemCount": number("How many objects follow."), "selfLink": text("Not used any more."),
+    }});
+    let patch = json!({"type": "object", "description": "Patch is what is to be changed."});
+    let status = json!({"type": "object", "description": "Status is the answer to calls without other answer.", "properties": {
+        "apiVersion": text(API_VERSION), "kind": text(KIND), "status": text("Success or Failure."), "message": text("For people."),
+        "reason": text("For programs."), "code": {"type": "integer", "format": "int32", "description": "The HTTP code."},
+    }});
+    let all =
+        [("ObjectMeta", object), ("ListMeta", list), ("OwnerReference", owner), ("Patch", patch), ("Status", status)];
+    all.into_iter().map(|(short, schema)| (name(short), schema)).collect()
+}

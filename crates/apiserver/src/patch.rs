@@ -1,0 +1,231 @@
+//! Patches: a changed copy of an object from the object and what a client sent.
+
+use json_patch::PatchOperation;
+use serde_json::{Map, Value};
+
+use crate::status::{Result, Status};
+
+pub const JSON: &str = "application/json-patch+json";
+pub const MERGE: &str = "application/merge-patch+json";
+pub const STRATEGIC: &str = "application/strategic-merge-patch+json";
+const OPERATIONS_MAX: usize = 10_000;
+const COPIED_BYTES_MAX: usize = 3 * 1024 * 1024;
+const DEPTH_MAX: usize = 100;
+
+#[derive(Clone, Debug)]
+pub enum Patch {
+    Json(json_patch::Patch),
+    Merge(Value),
+    Strategic(Value),
+}
+
+/// Which media types a resource takes.
+pub fn accepted(strategic: bool) -> &'static [&'static str] {
+    if strategic { &[JSON, MERGE, STRATEGIC] } else { &[JSON, MERGE] }
+}
+
+impl Patch {
+    pub fn parse(content_type: &str, body: &[u8], strategic: bool) -> Result<Patch> {
+        let media = content_type.split(';').next().unwrap_or_default().trim();
+        if !accepted(strategic).contains(&media) {
+            return Err(Status::unsupported_media_type(accepted(strategic)));
+        }
+        let bad = |error: serde_json::Error| Status::bad_request(format!("error decoding patch: {error}"));
+        if media == JSON {
+            let patch: json_patch::Patch = serde_json::from_slice(body).map_err(bad)?;
+            if patch.0.len() > OPERATIONS_MAX {
+                let found = patch.0.len();
+                return Err(Status::too_large(format!(
+                    "The allowed maximum operations in a JSON patch is {OPERATIONS_MAX}, got {found}"
+                )));
+            }
+            return Ok(Patch::Json(patch));
+        }
+        let value: Value = serde_json::from_slice(body).map_err(bad)?;
+        if !value.is_object() {
+            return Err(Status::bad_request("error decoding patch: a merge patch must be a JSON object"));
+        }
+        Ok(if media == MERGE { Patch::Merge(value) } else { Patch::Strategic(value) })
+    }
+
+    /// The object with the patch applied; the error says why it does not fit.
+    pub fn apply(&self, object: &Value) -> std::result::Result<Value, String> {
+        let mut changed = object.clone();
+        match self {
+            Patch::Json(patch) => apply_operations(&mut changed, patch)?,
+            Patch::Merge(patch) => json_patch::merge(&mut changed, patch),
+            Patch::Strategic(patch) => merge_strategically(&mut changed, patch, ""),
+        }
+        Ok(changed)
+    }
+}
+
+/// One by one, as copies could grow and nest without end.
+fn apply_operations(object: &mut Value, patch: &json_patch::Patch) -> std::result::Result<(), String> {
+    let mut copied = 0;
+    for operation in &patch.0 {
+        let source = match operation {
+            PatchOperation::Copy(copy) => Some(&copy.from),
+            PatchOperation::Move(r#move) => Some(&r#move.from),
+            _ => None,
+        };
+        if let Some(value) = source.and_then(|from| object.pointer(from.as_str())) {
+            copied += if matches!(operation, PatchOperation::Copy(_)) { value.to_string().len() } else { 0 };
+            if copied > COPIED_BYTES_MAX || depth(value) > DEPTH_MAX {
+                return Err(format!("copies of more than {COPIED_BYTES_MAX} bytes or {DEPTH_MAX} levels are not made"));
+            }
+        }
+        if operation.path().as_str().matches('/').count() > DEPTH_MAX {
+            return Err(format!("a path of more than {DEPTH_MAX} levels is not followed"));
+        }
+        json_patch::patch(object, std::slice::from_ref(operation))
+            .map_err(|error| format!("the server rejected our request due to an error in our request: {error}"))?;
+    }
+    Ok(())
+}
+
+fn depth(value: &Value) -> usize {
+    let below = match value {
+        Value::Object(map) => map.values().map(depth).max(),
+        Value::Array(list) => list.iter().map(depth).max(),
+        _ => return 0,
+    };
+    below.unwrap_or_default() + 1
+}
+
+/// Like a merge patch, but some lists are sets or are keyed, and directives say what to do with the rest.
+fn merge_strategically(target: &mut Value, patch: &Value, name: &str) {
+    match (target, patch) {
+        (Value::Object(target), Value::Object(patch)) => merge_maps(target, patch),
+        (Value::Array(target), Value::Array(patch)) if name == "finalizers" => {
+            patch
+                .iter()
+                .filter(|item| !target.contains(item))
+                .cloned()
+                .collect::<Vec<_>>()
+                .into_iter()
+                .for_each(|item| target.push(item));
+        }
+        (Value::Array(target), Value::Array(patch)) if list_key(name).is_some() => {
+            merge_keyed(target, patch, list_key(name).unwrap_or_default());
+        }
+        (target, patch) => *target = without_directives(patch),
+    }
+}
+
+/// Lists of the built-in kinds that are merged by a key.
+fn list_key(name: &str) -> Option<&'static str> {
+    match name {
+        "ownerReferences" => Some("uid"),
+        "conditions" => Some("type"),
+        _ => None,
+    }
+}
+
+fn merge_maps(target: &mut Map<String, Value>, patch: &Map<String, Value>) {
+    if patch.get("$patch").and_then(Value::as_str) == Some("replace") {
+        target.clear();
+    }
+    for (key, value) in patch {
+        match (key.strip_prefix("$deleteFromPrimitiveList/"), value) {
+            (Some(list), Value::Array(gone)) => {
+                if let Some(Value::Array(list)) = target.get_mut(list) {
+                    list.retain(|item| !gone.contains(item));
+                }
+            }
+            // How a list is ordered, and which keys stay: nothing that the built-in kinds here depend on.
+            _ if key.starts_with('$') => {}
+            (_, Value::Null) => drop(target.remove(key)),
+            (_, value) if value.get("$patch").and_then(Value::as_str) == Some("delete") => drop(target.remove(key)),
+            (_, value) => match target.get_mut(key) {
+                Some(old) => merge_strategically(old, value, key),
+                None => drop(target.insert(key.clone(), without_directives(value))),
+            },
+        }
+    }
+}
+
+fn merge_keyed(target: &mut Vec<Value>, patch: &[Value], key: &str) {
+    for item in patch {
+        let found = target.iter().position(|old| old.get(key) == item.get(key));
+        let delete = item.get("$patch").and_then(Value::as_str) == Some("delete");
+        match found {
+            Some(index) if delete => drop(target.remove(index)),
+            Some(index) => merge_strategically(&mut target[index], item, ""),
+            None if delete => {}
+            None => target.push(without_directives(item)),
+        }
+    }
+}
+
+/// What is new comes without nulls, which delete, and without directives, which are no data.
+fn without_directives(value: &Value) -> Value {
+    match value {
+        Value::Object(map) => {
+            let kept = map.iter().filter(|(key, value)| !key.starts_with('$') && !value.is_null());
+            Value::Object(kept.map(|(key, value)| (key.clone(), without_directives(value))).collect())
+        }
+        Value::Array(list) => Value::Array(list.iter().map(without_directives).collect()),
+        other => other.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use test_case::test_case;
+
+    use super::*;
+
+    fn apply(media: &str, patch: Value, object: Value) -> Value {
+        Patch::parse(media, patch.to_string().as_bytes(), true).unwrap().apply(&object).unwrap()
+    }
+
+    #[test_case(json!({"data": {"b": "2"}}) => json!({"data": {"a": "1", "b": "2"}}); "maps merge")]
+    #[test_case(json!({"data": {"a": null}}) => json!({"data": {}}); "null deletes")]
+    #[test_case(json!({"data": {"$patch": "replace", "c": "3"}}) => json!({"data": {"c": "3"}}); "replace")]
+    #[test_case(json!({"data": {"$patch": "delete"}}) => json!({}); "delete")]
+    #[test_case(json!({"$setElementOrder/x": ["a"], "n": {"in": null, "b": 1}}) => json!({"data": {"a": "1"}, "n": {"b": 1}}); "directives are no data")]
+    fn strategic(patch: Value) -> Value {
+        apply(STRATEGIC, patch, json!({"data": {"a": "1"}}))
+    }
+
+    #[test]
+    fn strategic_lists_of_metadata_are_sets_and_keyed() {
+        let object = json!({"metadata": {"finalizers": ["a/1"], "ownerReferences": [{"uid": "u", "name": "x"}]}});
+        let patch =
+            json!({"metadata": {"finalizers": ["b/2"], "ownerReferences": [{"uid": "u", "name": "y"}, {"uid": "v"}]}});
+        let merged = apply(STRATEGIC, patch, object);
+        assert_eq!(merged["metadata"]["finalizers"], json!(["a/1", "b/2"]));
+        assert_eq!(merged["metadata"]["ownerReferences"], json!([{"uid": "u", "name": "y"}, {"uid": "v"}]));
+        let removed = apply(STRATEGIC, json!({"metadata": {"$deleteFromPrimitiveList/finalizers": ["a/1"]}}), merged);
+        assert_eq!(removed["metadata"]["finalizers"], json!(["b/2"]));
+    }
+
+    #[test]
+    fn json_and_merge_patches() {
+        let patched = apply(JSON, json!([{"op": "replace", "path": "/a", "value": 2}]), json!({"a": 1}));
+        assert_eq!(patched, json!({"a": 2}));
+        assert_eq!(apply(MERGE, json!({"a": null, "b": [1]}), json!({"a": 1, "b": [2, 3]})), json!({"b": [1]}));
+        let test = Patch::parse(JSON, br#"[{"op": "test", "path": "/a", "value": 9}]"#, false).unwrap();
+        assert!(test.apply(&json!({"a": 1})).is_err());
+    }
+
+    #[test]
+    fn copies_do_not_grow_without_end() {
+        let mut operations = vec![json!({"op": "add", "path": "/a", "value": "x".repeat(1000)})];
+        operations.extend((0..40).map(|i| json!({"op": "copy", "from": "", "path": format!("/b{i}")})));
+        let patch = Patch::parse(JSON, Value::Array(operations).to_string().as_bytes(), false).unwrap();
+        assert!(patch.apply(&json!({})).is_err_and(|why| why.contains("copies of more than")));
+    }
+
+    #[test]
+    fn what_is_no_patch_is_refused() {
+        assert_eq!(Patch::parse(STRATEGIC, b"{}", false).unwrap_err().code, 415);
+        assert_eq!(Patch::parse("application/apply-patch+yaml", b"{}", true).unwrap_err().code, 415);
+        assert_eq!(Patch::parse(MERGE, b"[]", false).unwrap_err().code, 400);
+        assert_eq!(Patch::parse(JSON, b"{}", false).unwrap_err().code, 400);
+        let many = Value::Array(vec![json!({"op": "remove", "path": "/a"}); OPERATIONS_MAX + 1]);
+        assert_eq!(Patch::parse(JSON, many.to_string().as_bytes(), false).unwrap_err().code, 413);
+    }
+}

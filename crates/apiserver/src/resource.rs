@@ -1,0 +1,120 @@
+//! One resource in one version: what it is called, what its objects look like, how they are kept.
+
+use std::sync::Arc;
+
+use fieldgate::Gating;
+use serde_json::Value;
+
+use crate::{
+    object::NameRule,
+    schema::Schema,
+    status::Name,
+    store,
+    table::{self, Column},
+};
+
+/// What is special about a resource beyond its schema.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Role {
+    Namespace,
+    Secret,
+    Plain,
+    Definition,
+    /// Objects of a custom resource definition.
+    Custom(Custom),
+}
+
+/// Where the definition of a custom resource lies, as it was when this resource was made of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Custom {
+    pub definition: String,
+    pub definition_key: String,
+    pub definition_revision: i64,
+    pub terminating: bool,
+}
+
+#[derive(Clone, Debug)]
+pub struct Resource {
+    pub group: String,
+    pub version: String,
+    pub plural: String,
+    pub singular: String,
+    pub kind: String,
+    pub list_kind: String,
+    pub short_names: Vec<String>,
+    pub categories: Vec<String>,
+    pub namespaced: bool,
+    pub has_status: bool,
+    pub name_rule: NameRule,
+    /// Fields that count as a change of what is wanted; `None` if the kind has no generation.
+    pub has_generation: bool,
+    /// A PUT need not say which version it replaces.
+    pub unconditional_update: bool,
+    /// Takes strategic merge patches, as built-in kinds do.
+    pub strategic: bool,
+    /// The `apiVersion` under which objects are stored.
+    pub stored_version: String,
+    pub schema: Schema,
+    /// The schema as JSON, to be published.
+    pub published: Value,
+    pub columns: Vec<Column>,
+    pub deprecation: Option<String>,
+    pub role: Role,
+    /// Gates on fields, where there are any.
+    pub gating: Option<Arc<Gating>>,
+}
+
+impl Resource {
+    pub fn api_version(&self) -> String {
+        group_version(&self.group, &self.version)
+    }
+
+    /// `crontabs.example.com`
+    pub fn name(&self) -> Name {
+        Name::new(&self.group, &self.plural)
+    }
+
+    /// `CronTab.example.com`
+    pub fn kind_name(&self) -> Name {
+        Name::new(&self.group, &self.kind)
+    }
+
+    pub fn prefix(&self) -> String {
+        store::prefix(&self.group, &self.plural)
+    }
+
+    /// The prefix of all objects of one namespace, or of all.
+    pub fn prefix_in(&self, namespace: Option<&str>) -> String {
+        match namespace {
+            Some(namespace) if self.namespaced => format!("{}{namespace}/", self.prefix()),
+            _ => self.prefix(),
+        }
+    }
+
+    pub fn key(&self, namespace: Option<&str>, name: &str) -> String {
+        format!("{}{name}", self.prefix_in(namespace))
+    }
+
+    pub fn custom(&self) -> Option<&Custom> {
+        match &self.role {
+            Role::Custom(custom) => Some(custom),
+            _ => None,
+        }
+    }
+
+    pub fn verbs(&self) -> &'static [&'static str] {
+        match self.role {
+            // A namespace goes away step by step, so there is no deleting of many at once.
+            Role::Namespace => &["create", "delete", "get", "list", "patch", "update", "watch"],
+            _ => &["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"],
+        }
+    }
+
+    pub fn columns(&self) -> Vec<Column> {
+        if self.columns.is_empty() { table::default_columns() } else { self.columns.clone() }
+    }
+}
+
+pub fn group_version(group: &str, version: &str) -> String {
+    if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") }
+}

@@ -1,0 +1,242 @@
+//! The way of an object from a body to the store: known fields, defaults, gates, rules; and back.
+
+use fieldgate::{Part, Path, Write};
+use serde_json::Value;
+
+use super::{Api, Call};
+use crate::{
+    crd, decode,
+    field::FieldError,
+    object, protobuf,
+    resource::{Resource, Role},
+    schema,
+    serve::{answer::Warnings, query::FieldValidation},
+    status::{Result, Status},
+    store::Entry,
+};
+
+/// Which part of an object a write is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scope {
+    Main,
+    Status,
+}
+
+/// What gates compare: what is stored, what the caller could read, what it sent before defaults.
+pub struct Sides<'a> {
+    pub stored: Option<&'a Value>,
+    pub read: Option<&'a Value>,
+    pub sent: &'a Value,
+}
+
+/// An object of the store as clients of this version see it.
+pub fn readable(resource: &Resource, entry: &Entry) -> Result<Value> {
+    let mut object = stored(resource, entry)?;
+    object["apiVersion"] = resource.api_version().into();
+    if resource.custom().is_some() {
+        schema::prune(&resource.schema, &mut object);
+    }
+    schema::fill(&resource.schema, &mut object);
+    object::set(&mut object, "resourceVersion", entry.revision.to_string());
+    Ok(object)
+}
+
+/// An object as it is stored: neither defaulted nor converted.
+pub fn stored(resource: &Resource, entry: &Entry) -> Result<Value> {
+    if entry.value.starts_with(protobuf::MAGIC) {
+        let why = || Status::internal(format!("the object stored at {} cannot be read", entry.key));
+        return protobuf::decode(&entry.value).ok_or_else(why);
+    }
+    serde_json::from_slice(&entry.value).map_err(|error| {
+        let why = format!("the object stored at {} is not JSON and cannot be read ({error})", entry.key);
+        tracing::warn!(key = entry.key, kind = resource.kind, "{why}");
+        Status::internal(why)
+    })
+}
+
+/// What is stored of an object.
+pub fn encode(resource: &Resource, object: &Value) -> Value {
+    let mut stored = object.clone();
+    stored["apiVersion"] = resource.stored_version.as_str().into();
+    object::meta_mut(&mut stored).remove("resourceVersion");
+    stored
+}
+
+/// A body as an object, and the fields it names twice.
+pub fn body(resource: &Resource, call: &Call) -> Result<decode::Decoded> {
+    let media = call.content_type().split(';').next().unwrap_or_default().trim();
+    match media {
+        "application/json" | "" => decode::json(&call.body)
+            .map_err(|error| Status::bad_request(format!("the object provided is unrecognized: {error}"))),
+        "application/yaml" => {
+            let text = std::str::from_utf8(&call.body)
+                .map_err(|error| Status::bad_request(format!("the object provided is unrecognized: {error}")))?;
+            let value = serde_saphyr::from_str(text)
+                .map_err(|error| Status::bad_request(format!("the object provided is unrecognized: {error}")))?;
+            Ok(decode::Decoded { value, duplicates: Vec::new() })
+        }
+        // Built-in kinds have a protobuf form, and clients that know them use it.
+        protobuf::MEDIA if resource.strategic => match protobuf::decode(&call.body) {
+            Some(value) => Ok(decode::Decoded { value, duplicates: Vec::new() }),
+            None => {
+                Err(Status::bad_request("the object provided is unrecognized: it is no protobuf of a kind known here"))
+            }
+        },
+        _ => Err(Status::unsupported_media_type(&["application/json", "application/yaml"])),
+    }
+}
+
+/// Takes out fields that nobody knows and says so in the way that was asked for.
+pub fn prune(
+    resource: &Resource,
+    object: &mut Value,
+    duplicates: &[String],
+    mode: FieldValidation,
+    warnings: &mut Warnings,
+) -> Result<()> {
+    let unknown = schema::prune(&resource.schema, object);
+    let unknown = unknown.iter().map(|path| format!("unknown field {path:?}"));
+    let faults: Vec<String> =
+        duplicates.iter().map(|path| format!("duplicate field {path:?}")).chain(unknown).collect();
+    match mode {
+        FieldValidation::Ignore => Ok(()),
+        FieldValidation::Warn => {
+            faults.into_iter().for_each(|fault| warnings.add(fault));
+            Ok(())
+        }
+        FieldValidation::Strict if faults.is_empty() => Ok(()),
+        FieldValidation::Strict => Err(Status::bad_request(format!(
+            "{} in version {:?} cannot be handled as a {}: strict decoding error: {}",
+            resource.kind,
+            resource.version,
+            resource.kind,
+            faults.join(", ")
+        ))),
+    }
+}
+
+/// Where and what an object says it is must be where and what the request is about.
+pub fn check_place(resource: &Resource, object: &mut Value, namespace: Option<&str>, name: Option<&str>) -> Result<()> {
+    object::check_form(object, &resource.api_version(), &resource.kind)?;
+    let own = object::meta(object, "namespace");
+    if let Some(namespace) = namespace {
+        if !own.is_empty() && own != namespace {
+            let message = "the namespace of the provided object does not match the namespace sent on the request";
+            return Err(Status::bad_request(message));
+        }
+        object::set(object, "namespace", namespace);
+    }
+    let own = object::meta(object, "name");
+    match name {
+        Some(name) if own.is_empty() => object::set(object, "name", name),
+        Some(name) if own != name => {
+            let message = format!("the name of the object ({own}) does not match the name on the URL ({name})");
+            return Err(Status::bad_request(message));
+        }
+        _ => {}
+    }
+    Ok(())
+}
+
+/// Reads the request's own words: secrets given as text become bytes.
+pub fn normalize(resource: &Resource, object: &mut Value) {
+    use base64::{Engine, engine::general_purpose::STANDARD};
+    if resource.role != Role::Secret {
+        return;
+    }
+    let Some(Value::Object(texts)) = object.as_object_mut().and_then(|object| object.remove("stringData")) else {
+        return;
+    };
+    if object["data"].is_null() {
+        object["data"] = serde_json::json!({});
+    }
+    if !object["data"].is_object() {
+        return; // validation will say so
+    }
+    for (key, text) in texts {
+        object["data"][key] = STANDARD.encode(text.as_str().unwrap_or_default()).into();
+    }
+}
+
+impl Api {
+    /// The write step of gates: what a disabled gate guards stays as it is stored.
+    pub(super) fn gate(
+        &self,
+        resource: &Resource,
+        sides: Sides<'_>,
+        new: Value,
+        scope: Scope,
+        warnings: &mut Warnings,
+    ) -> Value {
+        let (Some(gating), Some(custom)) = (&resource.gating, resource.custom()) else { return new };
+        let part = match (scope, ".status".parse::<Path>()) {
+            (Scope::Status, Ok(status)) => Part::Only(status),
+            (Scope::Main, Ok(status)) if resource.has_status => Part::AllBut(status),
+            _ => Part::Whole,
+        };
+        let written =
+            gating.write(&Write { stored: sides.stored, read: sides.read, sent: Some(sides.sent), part }, new);
+        for warning in &written.warnings {
+            warnings.add(warning.to_string());
+            if warning.kind.is_suppression() {
+                let op = if sides.stored.is_some() { "update" } else { "create" };
+                self.metrics.suppressed.with_label_values(&[&custom.definition, &warning.gate, op]).inc();
+            }
+        }
+        written.value
+    }
+
+    /// All that is wrong with an object about to be stored.
+    pub(super) fn validate(
+        &self,
+        resource: &Resource,
+        object: &Value,
+        old: Option<&Value>,
+        warnings: &mut Warnings,
+    ) -> Result<()> {
+        let mut errors = object::check_metadata(object, resource.namespaced, resource.name_rule);
+        errors.extend(schema::validate(&resource.schema, object, ""));
+        schema::check_lists(&resource.schema, object, "", &mut errors);
+        // What has the wrong shape cannot be judged further.
+        if resource.role == Role::Definition && errors.is_empty() {
+            let (faults, cautions) = crd::validate(object, old);
+            errors.extend(faults);
+            cautions.into_iter().for_each(|caution| warnings.add(caution));
+        }
+        if let Some(old) = old {
+            check_change(object, old, &mut errors);
+        }
+        if resource.custom().is_some() {
+            object::doubtful_finalizers(object, old).into_iter().for_each(|text| warnings.add(text));
+        }
+        match errors.is_empty() {
+            true => Ok(()),
+            false => Err(Status::invalid(&resource.kind_name(), object::meta(object, "name"), &errors)),
+        }
+    }
+}
+
+/// What an object cannot become.
+fn check_change(object: &Value, old: &Value, errors: &mut Vec<FieldError>) {
+    if old["immutable"] == true {
+        if object["immutable"] != true {
+            errors.push(FieldError::forbidden("immutable", "field is immutable when `immutable` is set"));
+        }
+        for key in ["data", "binaryData"].into_iter().filter(|key| object[*key] != old[*key]) {
+            errors.push(FieldError::forbidden(key, "field is immutable when `immutable` is set"));
+        }
+    }
+    if object::is_deleting(old) {
+        let before = object::list(old, "finalizers");
+        let new: Vec<&Value> =
+            object::list(object, "finalizers").iter().filter(|name| !before.contains(name)).collect();
+        if !new.is_empty() {
+            let names: Vec<String> = new.iter().map(|name| name.to_string()).collect();
+            let detail = format!(
+                "no new finalizers can be added if the object is being deleted, found new finalizers []string{{{}}}",
+                names.join(", ")
+            );
+            errors.push(FieldError::forbidden("metadata.finalizers", detail));
+        }
+    }
+}

@@ -1,0 +1,173 @@
+//! New objects.
+
+use serde_json::{Value, json};
+
+use super::{
+    ATTEMPTS_MAX, Api, Call,
+    admit::{self, Scope, Sides, encode},
+    present,
+};
+use crate::{
+    crd, name, object,
+    resource::{Resource, Role},
+    route::Target,
+    schema,
+    serve::answer::Warnings,
+    status::{Result, Status},
+    store::{Change, Outcome, Seen},
+};
+
+impl Api {
+    pub async fn create(&self, target: &Target, call: &Call, warnings: &mut Warnings) -> Result<Value> {
+        let decoded = admit::body(self.resource(target)?.as_ref(), call)?;
+        let (mode, dry_run) = (call.query.field_validation()?, call.query.dry_run()?);
+        for _ in 0..ATTEMPTS_MAX {
+            let resource = self.resource(target)?;
+            if resource.namespaced && target.namespace.is_none() {
+                return Err(Status::unknown_resource());
+            }
+            let mut said = Warnings::default();
+            let mut object = decoded.value.clone();
+            admit::check_place(&resource, &mut object, target.namespace.as_deref(), None)?;
+            admit::prune(&resource, &mut object, &decoded.duplicates, mode, &mut said)?;
+            let object = self.prepare_create(&resource, object, &mut said)?;
+            let name = object::meta(&object, "name").to_owned();
+            self.check_namespace(&resource, target.namespace.as_deref(), &name).await?;
+            let key = resource.key(target.namespace.as_deref(), &name);
+            if dry_run {
+                if self.store.get(&key).await?.is_some() {
+                    return Err(Status::already_exists(&resource.name(), &name));
+                }
+                *warnings = said;
+                return present::one(&resource, object, call);
+            }
+            let bytes = encode(&resource, &object).to_string();
+            let seen = Seen { key, revision: 0 };
+            match self.store.write(&seen, &Api::guards(&resource), Change::Put(bytes.as_bytes())).await? {
+                Outcome::Done(revision) => {
+                    *warnings = said;
+                    return self.created(&resource, object, revision, call).await;
+                }
+                // A generated name that is taken: the next one will not be.
+                Outcome::Moved if object::meta(&decoded.value, "name").is_empty() => {}
+                Outcome::Moved => return Err(Status::already_exists(&resource.name(), &name)),
+                Outcome::GuardMoved => self.definition_moved_of(&resource).await?,
+            }
+        }
+        Err(Status::server_timeout("create", "others were faster each time"))
+    }
+
+    async fn created(&self, resource: &Resource, mut object: Value, revision: i64, call: &Call) -> Result<Value> {
+        object::set(&mut object, "resourceVersion", revision.to_string());
+        if resource.role == Role::Definition {
+            self.caught_up(revision).await;
+        }
+        present::one(resource, object, call)
+    }
+
+    pub(super) async fn definition_moved_of(&self, resource: &Resource) -> Result<()> {
+        match resource.custom() {
+            Some(custom) => self.definition_moved(custom).await,
+            None => Ok(()),
+        }
+    }
+
+    fn prepare_create(&self, resource: &Resource, mut object: Value, warnings: &mut Warnings) -> Result<Value> {
+        if let Some(custom) = resource.custom().filter(|custom| custom.terminating) {
+            tracing::debug!(definition = custom.definition, "create refused while it is going away");
+            let why = "create not allowed while custom resource definition is terminating";
+            return Err(Status::forbidden(&resource.name(), object::meta(&object, "name"), why));
+        }
+        begin(resource, &mut object)?;
+        admit::normalize(resource, &mut object);
+        let sent = object.clone();
+        schema::fill(&resource.schema, &mut object);
+        self.shape(resource, &mut object, None, warnings);
+        // What defaults alone would have brought is what a caller could read before there is anything.
+        let read = only_defaults(&sent, &object);
+        let object =
+            self.gate(resource, Sides { stored: None, read: Some(&read), sent: &sent }, object, Scope::Main, warnings);
+        self.validate(resource, &object, None, warnings)?;
+        Ok(object)
+    }
+
+    /// What is special to a kind.
+    pub(super) fn shape(&self, resource: &Resource, object: &mut Value, old: Option<&Value>, warnings: &mut Warnings) {
+        match resource.role {
+            Role::Definition => self.shape_definition(object, old, warnings),
+            Role::Namespace if old.is_none() => {
+                object["spec"] = json!({"finalizers": ["kubernetes"]});
+                object["status"] = json!({"phase": "Active"});
+                let name = object::meta(object, "name").to_owned();
+                object["metadata"]["labels"]["kubernetes.io/metadata.name"] = name.into();
+            }
+            _ => {}
+        }
+    }
+
+    fn shape_definition(&self, object: &mut Value, old: Option<&Value>, warnings: &mut Warnings) {
+        if !object["spec"].is_object() || !(object["status"].is_object() || object["status"].is_null()) {
+            return; // validation will say so
+        }
+        crd::fill(object);
+        let had = old.is_some_and(|old| old["spec"]["customFeatureGates"].is_object());
+        if !self.field_gates && !had && object["spec"]["customFeatureGates"].is_object() {
+            object["spec"].as_object_mut().map(|spec| spec.remove("customFeatureGates"));
+            warnings.add("spec.customFeatureGates: dropped, feature gate \"CRDFieldLevelVersioning\" is disabled");
+        }
+        let others = self.others(object::meta(object, "name"));
+        let others: Vec<&Value> = others.iter().map(|definition| &definition.object).collect();
+        crd::decide_status(object, &others);
+    }
+}
+
+/// The metadata of something new: what the server alone decides.
+fn begin(resource: &Resource, object: &mut Value) -> Result<()> {
+    if !object::meta(object, "resourceVersion").is_empty() {
+        return Err(Status::bad_request("resourceVersion should not be set on objects to be created"));
+    }
+    if object::meta(object, "name").is_empty() {
+        let prefix = object::meta(object, "generateName").to_owned();
+        if !prefix.is_empty() {
+            object::set(object, "name", name::generate(&prefix));
+        }
+    }
+    for key in [
+        "deletionTimestamp",
+        "deletionGracePeriodSeconds",
+        "selfLink",
+        "managedFields",
+        "generation",
+        "resourceVersion",
+    ] {
+        object::meta_mut(object).remove(key);
+    }
+    object::set(object, "uid", name::uid());
+    object::set(object, "creationTimestamp", object::now());
+    if resource.has_generation {
+        object::set(object, "generation", 1);
+    }
+    if resource.role == Role::Definition {
+        object::set(object, "finalizers", json!([crd::FINALIZER]));
+    }
+    if resource.has_status {
+        object.as_object_mut().map(|object| object.remove("status"));
+    }
+    Ok(())
+}
+
+/// What is in `filled` and not in `sent`, so by a default: the rest of what is read before a create.
+fn only_defaults(sent: &Value, filled: &Value) -> Value {
+    match (sent, filled) {
+        (Value::Object(sent), Value::Object(filled)) => {
+            let own = filled.iter().filter_map(|(key, value)| match sent.get(key) {
+                None => Some((key.clone(), value.clone())),
+                Some(Value::Null) => Some((key.clone(), value.clone())),
+                Some(given) if given.is_object() => Some((key.clone(), only_defaults(given, value))),
+                Some(_) => None,
+            });
+            Value::Object(own.collect())
+        }
+        _ => Value::Null,
+    }
+}

@@ -1,0 +1,179 @@
+//! Objects that go away, at once or when those who hold them let go.
+
+use serde_json::{Value, json};
+
+use super::{
+    ATTEMPTS_MAX, Api, Call,
+    admit::{encode, readable},
+    is_kept_namespace,
+    options::{ListOptions, Start},
+    present,
+};
+use crate::{
+    crd, object, protobuf,
+    resource::{Resource, Role},
+    route::Target,
+    selector::Selector,
+    status::{self, Result, Status},
+    store::{Change, Entry, Outcome, Seen},
+};
+
+/// What a client demands of the object it deletes.
+#[derive(Default)]
+struct Demands {
+    uid: Option<String>,
+    version: Option<String>,
+    dry_run: bool,
+}
+
+impl Demands {
+    fn parse(call: &Call) -> Result<Demands> {
+        let dry_run = call.query.dry_run()?;
+        if call.body.is_empty() {
+            return Ok(Demands { dry_run, ..Demands::default() });
+        }
+        let body: Value = match call.body.starts_with(protobuf::MAGIC) {
+            true => protobuf::decode(&call.body)
+                .ok_or_else(|| Status::bad_request("the delete options are unrecognized"))?,
+            false => serde_json::from_slice(&call.body)
+                .map_err(|error| Status::bad_request(format!("the delete options are unrecognized: {error}")))?,
+        };
+        let text = |value: &Value| value.as_str().map(str::to_owned);
+        let conditions = &body["preconditions"];
+        let all = body["dryRun"].as_array().is_some_and(|list| list.iter().any(|value| value == "All"));
+        Ok(Demands {
+            uid: text(&conditions["uid"]),
+            version: text(&conditions["resourceVersion"]),
+            dry_run: dry_run || all,
+        })
+    }
+
+    fn check(&self, resource: &Resource, object: &Value) -> Result<()> {
+        let checks = [
+            ("UID", &self.uid, object::meta(object, "uid")),
+            ("ResourceVersion", &self.version, object::meta(object, "resourceVersion")),
+        ];
+        for (what, wanted, found) in checks {
+            if let Some(wanted) = wanted.as_ref().filter(|wanted| *wanted != found) {
+                let why =
+                    format!("Precondition failed: {what} in precondition: {wanted}, {what} in object meta: {found}");
+                return Err(Status::conflict(&resource.name(), object::meta(object, "name"), why));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Api {
+    pub async fn delete(&self, target: &Target, call: &Call) -> Result<Value> {
+        let demands = Demands::parse(call)?;
+        let resource = self.resource(target)?;
+        let name = target.name.as_deref().unwrap_or_default();
+        let key = resource.key(target.namespace.as_deref(), name);
+        let left = self.remove(&resource, &key, name, &demands).await?;
+        match left {
+            Removed::Marked(object) => present::one(&resource, object, call),
+            Removed::Gone(object) => Ok(status::success(&resource.name(), name, object::meta(&object, "uid"))),
+        }
+    }
+
+    pub async fn delete_collection(&self, target: &Target, call: &Call) -> Result<Value> {
+        let demands = Demands::parse(call)?;
+        let resource = self.resource(target)?;
+        if resource.role == Role::Namespace {
+            return Err(Status::method_not_allowed(&resource.name(), "deletecollection"));
+        }
+        let selector = Selector::parse(call.query.get("labelSelector"), call.query.get("fieldSelector"))?;
+        let options =
+            ListOptions { start: Start::Newest { at_least: 0 }, limit: call.query.number("limit")?.unwrap_or(0) };
+        let listed = self.listed(&resource, target.namespace.as_deref(), &selector, &options).await?;
+        for object in &listed.objects {
+            let name = object::meta(object, "name");
+            let key = resource.key(Some(object::meta(object, "namespace")), name);
+            match self.remove(&resource, &key, name, &demands).await {
+                Ok(_) => {}
+                // Somebody else was faster, which is as good.
+                Err(status) if status.code == 404 => {}
+                Err(status) => return Err(status),
+            }
+        }
+        let metadata = json!({"resourceVersion": listed.revision.to_string()});
+        present::many(&resource, listed.objects, metadata, call)
+    }
+
+    /// Deletes or marks one object that lies at `key`; for the janitor.
+    pub async fn purge(&self, resource: &Resource, entry: &Entry) -> Result<()> {
+        let name = entry.key.rsplit('/').next().unwrap_or_default().to_owned();
+        match self.remove(resource, &entry.key, &name, &Demands::default()).await {
+            Err(status) if status.code == 404 => Ok(()),
+            other => other.map(|_| ()),
+        }
+    }
+
+    async fn remove(&self, resource: &Resource, key: &str, name: &str, demands: &Demands) -> Result<Removed> {
+        for _ in 0..ATTEMPTS_MAX {
+            let entry = self.store.get(key).await?.ok_or_else(|| Status::not_found(&resource.name(), name))?;
+            let object = readable(resource, &entry)?;
+            demands.check(resource, &object)?;
+            if is_kept_namespace(resource, name) {
+                let why = "this namespace may not be deleted";
+                return Err(Status::forbidden(&resource.name(), name, why));
+            }
+            let held = !object::list(&object, "finalizers").is_empty() || resource.role == Role::Namespace;
+            if held && object::is_deleting(&object) {
+                return Ok(Removed::Marked(object));
+            }
+            let marked = if held { mark(resource, &object) } else { object.clone() };
+            if demands.dry_run {
+                return Ok(if held { Removed::Marked(marked) } else { Removed::Gone(marked) });
+            }
+            let bytes = encode(resource, &marked).to_string();
+            let change = if held { Change::Put(bytes.as_bytes()) } else { Change::Delete };
+            // Without the definition as a guard: what is to go, goes, whatever its gates are.
+            let outcome =
+                self.store.write(&Seen { key: key.to_owned(), revision: entry.revision }, &[], change).await?;
+            if let Outcome::Done(revision) = outcome {
+                return Ok(self.removed(resource, marked, held, revision).await);
+            }
+        }
+        Err(Status::modified(&resource.name(), name))
+    }
+
+    async fn removed(&self, resource: &Resource, mut object: Value, held: bool, revision: i64) -> Removed {
+        if !held {
+            return Removed::Gone(object);
+        }
+        object::set(&mut object, "resourceVersion", revision.to_string());
+        if resource.role == Role::Definition {
+            self.caught_up(revision).await;
+        }
+        if matches!(resource.role, Role::Definition | Role::Namespace) {
+            self.janitor.notify_one();
+        }
+        Removed::Marked(object)
+    }
+}
+
+enum Removed {
+    Gone(Value),
+    /// It stays until its finalizers are taken off.
+    Marked(Value),
+}
+
+fn mark(resource: &Resource, object: &Value) -> Value {
+    let mut marked = object.clone();
+    object::set(&mut marked, "deletionTimestamp", object::now());
+    object::set(&mut marked, "deletionGracePeriodSeconds", 0);
+    if resource.has_generation {
+        object::set(&mut marked, "generation", object::generation(object) + 1);
+    }
+    match resource.role {
+        Role::Namespace => {
+            object::meta_mut(&mut marked).remove("deletionGracePeriodSeconds");
+            marked["status"]["phase"] = "Terminating".into();
+        }
+        Role::Definition => crd::mark_terminating(&mut marked),
+        _ => {}
+    }
+    marked
+}

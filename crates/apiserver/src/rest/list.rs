@@ -1,0 +1,151 @@
+//! Many objects, as of one revision, in pages.
+
+use serde_json::{Value, json};
+
+use super::{
+    Api, Call,
+    admit::readable,
+    options::{self, ListOptions, Start},
+    present,
+};
+use crate::{
+    resource::Resource,
+    route::Target,
+    selector::Selector,
+    status::{Result, Status},
+    store::Page,
+    token::{INCONSISTENT, Token},
+};
+
+/// Keys that are read at once when a selector may leave most of them out.
+const SELECT_KEYS: i64 = 500;
+
+const CONTINUE_EXPIRED: &str = "The provided continue parameter is too old to display a consistent list result. You can start a \
+    new list without the continue parameter, or use the continue token in this response to retrieve the remainder of the \
+    results. Continuing with the provided token results in an inconsistent list - objects that were created, modified, or \
+    deleted between the time the first chunk was returned and now may show up in the list.";
+
+/// Objects of a list, and what its metadata says.
+pub struct Listed {
+    pub objects: Vec<Value>,
+    pub revision: i64,
+    next: Option<Token>,
+    /// How many objects follow; unknown where a selector decides.
+    left: Option<i64>,
+}
+
+impl Api {
+    pub async fn list(&self, target: &Target, call: &Call) -> Result<Value> {
+        let resource = self.resource(target)?;
+        let selector = Selector::parse(call.query.get("labelSelector"), call.query.get("fieldSelector"))?;
+        let options = options::list(&call.query)?;
+        let listed = self.listed(&resource, target.namespace.as_deref(), &selector, &options).await?;
+        let mut metadata = json!({"resourceVersion": listed.revision.to_string()});
+        if let Some(next) = &listed.next {
+            metadata["continue"] = next.encode().into();
+            if let Some(left) = listed.left.filter(|left| *left > 0) {
+                metadata["remainingItemCount"] = left.into();
+            }
+        }
+        present::many(&resource, listed.objects, metadata, call)
+    }
+
+    /// All objects that are there now.
+    pub(super) async fn state(
+        &self,
+        resource: &Resource,
+        namespace: Option<&str>,
+        selector: &Selector,
+        at_least: i64,
+    ) -> Result<Listed> {
+        let options = ListOptions { start: Start::Newest { at_least }, limit: 0 };
+        self.listed(resource, namespace, selector, &options).await
+    }
+
+    pub(super) async fn listed(
+        &self,
+        resource: &Resource,
+        namespace: Option<&str>,
+        selector: &Selector,
+        options: &ListOptions,
+    ) -> Result<Listed> {
+        let prefix = resource.prefix_in(namespace);
+        let (revision, start) = match &options.start {
+            Start::Newest { at_least } => {
+                self.not_older_than(*at_least).await?;
+                (0, None)
+            }
+            Start::Exact(revision) => {
+                self.not_older_than(*revision).await?;
+                (*revision, None)
+            }
+            Start::Continue(token) => (token.revision.max(0), Some(format!("{}{}", resource.prefix(), token.start))),
+        };
+        if let Some(start) = start.as_ref().filter(|start| !start.starts_with(&prefix)) {
+            return Err(Status::bad_request(format!("continue key {start:?} is not in the list it is used for")));
+        }
+        if let (Some(name), true) = (selector.name(), namespace.is_some() || !resource.namespaced) {
+            let page = self.store.one(&format!("{prefix}{name}"), revision).await?;
+            return collect(resource, page, selector);
+        }
+        let pages = self.pages(resource, &prefix, start, revision, selector, options.limit).await;
+        pages.map_err(|refused| expired(refused, options))
+    }
+
+    async fn pages(
+        &self,
+        resource: &Resource,
+        prefix: &str,
+        mut start: Option<String>,
+        mut revision: i64,
+        selector: &Selector,
+        limit: i64,
+    ) -> Result<Listed> {
+        let mut objects = Vec::new();
+        loop {
+            let wanted = limit - objects.len() as i64;
+            // With a selector more is read than wanted; a page ends where enough is found.
+            let keys = if limit == 0 {
+                0
+            } else if selector.is_empty() {
+                wanted
+            } else {
+                wanted.max(SELECT_KEYS)
+            };
+            let page = self.store.list(prefix, start.as_deref(), keys, revision).await?;
+            revision = page.revision;
+            let count = page.entries.len() as i64;
+            for (index, entry) in page.entries.iter().enumerate() {
+                let object = readable(resource, entry)?;
+                if selector.matches(&object) {
+                    objects.push(object);
+                }
+                let last = index + 1 == page.entries.len();
+                if limit > 0 && objects.len() as i64 == limit && (!last || page.more) {
+                    let next = format!("{}\0", entry.key.strip_prefix(&resource.prefix()).unwrap_or_default());
+                    let left = selector.is_empty().then_some(page.count - index as i64 - 1);
+                    return Ok(Listed { objects, revision, next: Some(Token { revision, start: next }), left });
+                }
+            }
+            if !page.more || count == 0 {
+                return Ok(Listed { objects, revision, next: None, left: None });
+            }
+            start = page.entries.last().map(|entry| format!("{}\0", entry.key));
+        }
+    }
+}
+
+fn collect(resource: &Resource, page: Page, selector: &Selector) -> Result<Listed> {
+    let objects = page.entries.iter().map(|entry| readable(resource, entry)).collect::<Result<Vec<_>>>()?;
+    let objects = objects.into_iter().filter(|object| selector.matches(object)).collect();
+    Ok(Listed { objects, revision: page.revision, next: None, left: None })
+}
+
+/// A page whose revision is compacted comes with a token to go on at the newest state.
+fn expired(mut refused: Box<Status>, options: &ListOptions) -> Box<Status> {
+    if let (410, Start::Continue(token)) = (refused.code, &options.start) {
+        refused.message = CONTINUE_EXPIRED.to_owned();
+        refused.next = Some(Token { revision: INCONSISTENT, start: token.start.clone() }.encode());
+    }
+    refused
+}

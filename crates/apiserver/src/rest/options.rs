@@ -1,0 +1,150 @@
+//! Which state of the store a list or watch is about.
+
+use crate::{
+    field::{Fault, FieldError},
+    serve::query::Query,
+    status::{Name, Result, Status},
+    token::Token,
+};
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Start {
+    /// The newest state, which is not older than this.
+    Newest { at_least: i64 },
+    /// The state at just this revision.
+    Exact(i64),
+    /// The next page of a list.
+    Continue(Token),
+}
+
+#[derive(Clone, Debug)]
+pub struct ListOptions {
+    pub start: Start,
+    pub limit: i64,
+}
+
+/// The resource version of a request, if it names one.
+pub fn version(query: &Query) -> Result<Option<i64>> {
+    let Some(text) = query.get("resourceVersion") else { return Ok(None) };
+    let parsed = text.parse::<i64>().ok().filter(|revision| *revision >= 0);
+    match parsed {
+        Some(revision) => Ok(Some(revision)),
+        None => Err(invalid(FieldError::invalid("resourceVersion", text, "resource version must be a number"))),
+    }
+}
+
+fn invalid(error: FieldError) -> Box<Status> {
+    Status::invalid(&Name::new("meta.k8s.io", "ListOptions"), "", &[error])
+}
+
+fn forbidden(field: &str, detail: &str) -> Box<Status> {
+    invalid(FieldError::new(Fault::Forbidden, field, ().into(), detail))
+}
+
+pub fn list(query: &Query) -> Result<ListOptions> {
+    let revision = version(query)?;
+    let limit = query.number("limit")?.unwrap_or_default().max(0);
+    let rule = query.get("resourceVersionMatch");
+    if query.get("sendInitialEvents").is_some() {
+        return Err(forbidden("sendInitialEvents", "sendInitialEvents is forbidden for list"));
+    }
+    if let Some(text) = query.get("continue") {
+        if rule.is_some() {
+            return Err(forbidden(
+                "resourceVersionMatch",
+                "resourceVersionMatch is forbidden when continue is provided",
+            ));
+        }
+        if revision.is_some_and(|revision| revision != 0) {
+            return Err(Status::bad_request("specifying resource version is not allowed when using continue"));
+        }
+        return Ok(ListOptions { start: Start::Continue(Token::decode(text)?), limit });
+    }
+    let start = match (rule, revision) {
+        (Some(_), None) => {
+            let detail = "resourceVersionMatch is forbidden unless resourceVersion is provided";
+            return Err(forbidden("resourceVersionMatch", detail));
+        }
+        (Some("Exact"), Some(0)) => {
+            let detail = "resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"";
+            return Err(forbidden("resourceVersionMatch", detail));
+        }
+        (Some("Exact"), Some(revision)) => Start::Exact(revision),
+        // Without a rule, pages of a list with a version are of just that version: older clients rely on it.
+        (None, Some(revision)) if revision > 0 && limit > 0 => Start::Exact(revision),
+        (Some("NotOlderThan") | None, revision) => Start::Newest { at_least: revision.unwrap_or_default() },
+        (Some(other), _) => {
+            let known = ["Exact", "NotOlderThan", ""];
+            return Err(invalid(FieldError::not_supported("resourceVersionMatch", other, &known)));
+        }
+    };
+    Ok(ListOptions { start, limit })
+}
+
+/// How a watch begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WatchStart {
+    /// What is there now as ADDED events; then, if asked for, a mark that this was all.
+    State { mark: bool, at_least: i64 },
+    /// What happens after this revision.
+    After(i64),
+}
+
+pub fn watch(query: &Query) -> Result<WatchStart> {
+    let revision = version(query)?;
+    let (initial, rule) = (query.get("sendInitialEvents"), query.get("resourceVersionMatch"));
+    match (initial, rule) {
+        (None, Some(_)) => {
+            let detail = "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided";
+            return Err(forbidden("resourceVersionMatch", detail));
+        }
+        (Some(_), rule) if rule != Some("NotOlderThan") => {
+            let detail = "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan";
+            return Err(forbidden("resourceVersionMatch", detail));
+        }
+        _ => {}
+    }
+    Ok(match (initial, revision) {
+        (Some("true" | "1"), revision) => WatchStart::State { mark: true, at_least: revision.unwrap_or_default() },
+        (Some(_), None | Some(0)) => WatchStart::After(0),
+        (None, None | Some(0)) => WatchStart::State { mark: false, at_least: 0 },
+        (_, Some(revision)) => WatchStart::After(revision),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use test_case::test_case;
+
+    use super::*;
+
+    #[test_case("" => "Newest { at_least: 0 }"; "none")]
+    #[test_case("resourceVersion=0" => "Newest { at_least: 0 }"; "zero")]
+    #[test_case("resourceVersion=7" => "Newest { at_least: 7 }"; "not older")]
+    #[test_case("resourceVersion=7&limit=5" => "Exact(7)"; "page of a version")]
+    #[test_case("resourceVersion=7&resourceVersionMatch=Exact" => "Exact(7)"; "exact")]
+    #[test_case("resourceVersion=0&resourceVersionMatch=Exact" => "422"; "exact zero")]
+    #[test_case("resourceVersionMatch=Exact" => "422"; "a rule without version")]
+    #[test_case("resourceVersion=x" => "422"; "no number")]
+    #[test_case("sendInitialEvents=true" => "422"; "initial events of a list")]
+    #[test_case("continue=zzz" => "400"; "bad token")]
+    fn lists(query: &str) -> String {
+        match list(&Query::parse(query)) {
+            Ok(options) => format!("{:?}", options.start),
+            Err(status) => status.code.to_string(),
+        }
+    }
+
+    #[test_case("" => "State { mark: false, at_least: 0 }"; "none")]
+    #[test_case("resourceVersion=9" => "After(9)"; "after")]
+    #[test_case("sendInitialEvents=true&resourceVersionMatch=NotOlderThan" => "State { mark: true, at_least: 0 }"; "initial events")]
+    #[test_case("sendInitialEvents=false&resourceVersionMatch=NotOlderThan" => "After(0)"; "no initial events")]
+    #[test_case("sendInitialEvents=true" => "422"; "initial events without rule")]
+    #[test_case("resourceVersionMatch=NotOlderThan" => "422"; "a rule for nothing")]
+    fn watches(query: &str) -> String {
+        match watch(&Query::parse(query)) {
+            Ok(start) => format!("{start:?}"),
+            Err(status) => status.code.to_string(),
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! A server that has not yet seen a flip must not answer by what it knows.
+
+use std::{sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderValue};
+use serde_json::{Value, json};
+use tokio::sync::{Notify, watch};
+
+use super::{Api, Call, Intent};
+use crate::{
+    builtin,
+    catalog::Catalog,
+    keeper,
+    patch::{MERGE, Patch},
+    route::{Route, Target, parse},
+    serve::{accept::Form, answer::Warnings, metrics::Metrics, query::Query},
+    store::{Change, Seen, Store, prefix},
+};
+
+#[path = "../../tests/common/member.rs"]
+mod member;
+
+const THING: &str = "/apis/g.example.com/v1/namespaces/default/things/a";
+
+fn target(path: &str) -> Target {
+    match parse(path) {
+        Route::Resource(target) => target,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn call(body: &Value) -> Call {
+    let headers = HeaderMap::from_iter([(http::header::CONTENT_TYPE, HeaderValue::from_static("application/json"))]);
+    Call { query: Query::default(), form: Form::Object, headers, body: Bytes::from(body.to_string()) }
+}
+
+fn definition(enabled: bool) -> Value {
+    let gate = json!({"name": "N", "preRelease": "alpha", "enabled": enabled, "fieldPaths": [".spec.n"]});
+    let schema =
+        json!({"type": "object", "properties": {"spec": {"type": "object", "properties": {"n": {"type": "integer"}}}}});
+    let mut object = json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": "things.g.example.com"},
+        "spec": {"group": "g.example.com", "scope": "Namespaced", "names": {"plural": "things", "kind": "Thing"},
+            "customFeatureGates": {"featureGates": [gate]},
+            "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": schema}}]}});
+    crate::crd::fill(&mut object);
+    crate::crd::decide_status(&mut object, &[]);
+    object
+}
+
+async fn put(store: &Store, key: String, object: &Value) {
+    let revision = store.get(&key).await.unwrap().map_or(0, |entry| entry.revision);
+    store.write(&Seen { key, revision }, &[], Change::Put(object.to_string().as_bytes())).await.unwrap();
+}
+
+/// A server that learns of definitions only when the test says so.
+async fn stale_server(store: &Store) -> (Api, watch::Sender<Arc<Catalog>>) {
+    let (sender, catalog) = watch::channel(Arc::new(keeper::load(store, true).await.unwrap()));
+    let (metrics, janitor) = (Metrics::new().unwrap(), Arc::new(Notify::new()));
+    (Api { store: store.clone(), catalog, metrics, janitor, field_gates: true }, sender)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_write_waits_until_the_server_has_seen_the_flip() {
+    let dir = tempfile::tempdir().unwrap();
+    let (member, endpoint) = member::start(&dir.path().join("member")).await;
+    let store = Store::connect(vec![endpoint]).await.unwrap();
+    let key = format!("{}things.g.example.com", prefix(builtin::DEFINITIONS.0, builtin::DEFINITIONS.2));
+    put(&store, key.clone(), &definition(false)).await;
+    put(&store, format!("{}default", prefix("", "namespaces")), &json!({"metadata": {"name": "default"}})).await;
+    let (api, catalog) = stale_server(&store).await;
+    let object =
+        json!({"apiVersion": "g.example.com/v1", "kind": "Thing", "metadata": {"name": "a"}, "spec": {"n": 1}});
+    let collection = target("/apis/g.example.com/v1/namespaces/default/things");
+    let made = api.create(&collection, &call(&object), &mut Warnings::default()).await.unwrap();
+    assert_eq!(made["spec"], json!({}), "the gate is off");
+
+    // The gate is switched on, and this server does not know. By what it knows there would be nothing to write.
+    put(&store, key, &definition(true)).await;
+    let writer = api.clone();
+    let write = tokio::spawn(async move {
+        let intent = Intent::Patch(Patch::parse(MERGE, br#"{"spec":{"n":2}}"#, false).unwrap());
+        let mut warnings = Warnings::default();
+        let done = writer.update(&target(THING), &intent, &call(&Value::Null), &mut warnings).await.unwrap();
+        (done["spec"]["n"].clone(), warnings.texts().to_vec())
+    });
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    assert!(!write.is_finished(), "an answer now would be by the old gates");
+    catalog.send_replace(Arc::new(keeper::load(&store, true).await.unwrap()));
+    assert_eq!(write.await.unwrap(), (json!(2), Vec::new()));
+    member.stop().await;
+}

@@ -1,0 +1,220 @@
+//! Changed objects: by a whole new one or by a patch.
+
+use serde_json::Value;
+
+use super::{
+    ATTEMPTS_MAX, Api, Call,
+    admit::{self, Scope, Sides, encode, readable, stored},
+    present,
+};
+use crate::{
+    crd,
+    decode::Decoded,
+    field::FieldError,
+    object,
+    patch::Patch,
+    resource::{Resource, Role},
+    route::Target,
+    schema,
+    serve::answer::Warnings,
+    status::{Result, Status},
+    store::{Change, Entry, Outcome, Seen},
+};
+
+/// What a client wants the object to become.
+pub enum Intent {
+    Replace(Decoded),
+    Patch(Patch),
+}
+
+impl Intent {
+    pub fn replace(resource: &Resource, call: &Call) -> Result<Intent> {
+        Ok(Intent::Replace(admit::body(resource, call)?))
+    }
+
+    fn candidate(&self, resource: &Resource, old: &Value) -> Result<Value> {
+        match self {
+            Intent::Replace(decoded) => Ok(decoded.value.clone()),
+            Intent::Patch(patch) => patch.apply(old).map_err(|why| {
+                let error = FieldError::invalid("patch", Value::Null, why);
+                Status::invalid(&resource.kind_name(), object::meta(old, "name"), &[error])
+            }),
+        }
+    }
+
+    fn duplicates(&self) -> &[String] {
+        match self {
+            Intent::Replace(decoded) => &decoded.duplicates,
+            Intent::Patch(_) => &[],
+        }
+    }
+}
+
+impl Api {
+    pub async fn update(
+        &self,
+        target: &Target,
+        intent: &Intent,
+        call: &Call,
+        warnings: &mut Warnings,
+    ) -> Result<Value> {
+        let scope = match target.subresource.as_deref() {
+            None => Scope::Main,
+            _ => Scope::Status,
+        };
+        let (dry_run, name) = (call.query.dry_run()?, target.name.as_deref().unwrap_or_default());
+        for _ in 0..ATTEMPTS_MAX {
+            let resource = self.resource(target)?;
+            let key = resource.key(target.namespace.as_deref(), name);
+            let entry = self.store.get(&key).await?.ok_or_else(|| Status::not_found(&resource.name(), name))?;
+            let mut said = Warnings::default();
+            let object = self.prepare_update(&resource, target, &entry, intent, scope, call, &mut said)?;
+            let value = encode(&resource, &object);
+            let gone = object::is_deleting(&object)
+                && object::list(&object, "finalizers").is_empty()
+                && !has_own_end(&resource, &object);
+            let guards = Api::guards(&resource);
+            if dry_run || (value == stored(&resource, &entry)? && !gone) {
+                // What was not taken was judged by gates, and those must be the ones of now.
+                if resource.gating.is_some() && !self.store.still(&guards).await? {
+                    self.definition_moved_of(&resource).await?;
+                    continue;
+                }
+                *warnings = said;
+                return present::one(&resource, object, call);
+            }
+            let bytes = value.to_string();
+            let change = if gone { Change::Delete } else { Change::Put(bytes.as_bytes()) };
+            let seen = Seen { key, revision: entry.revision };
+            match self.store.write(&seen, &guards, change).await? {
+                Outcome::Done(revision) => {
+                    *warnings = said;
+                    return self.updated(&resource, object, revision, call).await;
+                }
+                Outcome::Moved => {}
+                Outcome::GuardMoved => self.definition_moved_of(&resource).await?,
+            }
+        }
+        Err(Status::modified(&self.resource(target)?.name(), name))
+    }
+
+    async fn updated(&self, resource: &Resource, mut object: Value, revision: i64, call: &Call) -> Result<Value> {
+        object::set(&mut object, "resourceVersion", revision.to_string());
+        if resource.role == Role::Definition {
+            self.caught_up(revision).await;
+            self.janitor.notify_one();
+        }
+        present::one(resource, object, call)
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "one step of one pipeline; each is what it depends on")]
+    fn prepare_update(
+        &self,
+        resource: &Resource,
+        target: &Target,
+        entry: &Entry,
+        intent: &Intent,
+        scope: Scope,
+        call: &Call,
+        warnings: &mut Warnings,
+    ) -> Result<Value> {
+        let old = readable(resource, entry)?;
+        let mut object = intent.candidate(resource, &old)?;
+        admit::check_place(resource, &mut object, target.namespace.as_deref(), target.name.as_deref())?;
+        check_version(resource, &object, &old)?;
+        admit::prune(resource, &mut object, intent.duplicates(), call.query.field_validation()?, warnings)?;
+        let mut object = carry_over(resource, object, &old, scope);
+        admit::normalize(resource, &mut object);
+        let sent = object.clone();
+        schema::fill(&resource.schema, &mut object);
+        if resource.role == Role::Definition && matches!(intent, Intent::Replace(_)) && scope == Scope::Main {
+            keep_gates(&mut object, &old, warnings);
+        }
+        self.shape(resource, &mut object, Some(&old), warnings);
+        let before = stored(resource, entry)?;
+        let mut object = self.gate(
+            resource,
+            Sides { stored: Some(&before), read: Some(&old), sent: &sent },
+            object,
+            scope,
+            warnings,
+        );
+        let raised = scope == Scope::Main
+            && resource.has_generation
+            && fieldgate::raises_generation(&old, &object, resource.has_status);
+        object::set(&mut object, "generation", object::generation(&old) + i64::from(raised));
+        if !resource.has_generation {
+            object::meta_mut(&mut object).remove("generation");
+        }
+        self.validate(resource, &object, Some(&old), warnings)?;
+        Ok(object)
+    }
+}
+
+/// A namespace ends when its content is gone, which the janitor sees to.
+fn has_own_end(resource: &Resource, object: &Value) -> bool {
+    resource.role == Role::Namespace && object["spec"]["finalizers"].as_array().is_some_and(|list| !list.is_empty())
+}
+
+/// The version the client has seen must be the one that is there.
+fn check_version(resource: &Resource, object: &Value, old: &Value) -> Result<()> {
+    let name = object::meta(old, "name");
+    match object::meta(object, "resourceVersion") {
+        "" if !resource.unconditional_update => {
+            let error = FieldError::invalid("metadata.resourceVersion", 0, "must be specified for an update");
+            return Err(Status::invalid(&resource.kind_name(), name, &[error]));
+        }
+        "" => {}
+        version if version != object::meta(old, "resourceVersion") => {
+            return Err(Status::modified(&resource.name(), name));
+        }
+        _ => {}
+    }
+    let (uid, own) = (object::meta(object, "uid"), object::meta(old, "uid"));
+    if !uid.is_empty() && uid != own {
+        let why = format!("Precondition failed: UID in precondition: {uid}, UID in object meta: {own}");
+        return Err(Status::conflict(&resource.name(), name, why));
+    }
+    Ok(())
+}
+
+/// What a write of this scope cannot change stays.
+fn carry_over(resource: &Resource, mut object: Value, old: &Value, scope: Scope) -> Value {
+    let set = |object: &mut Value, key: &str, value: Option<&Value>| match value {
+        Some(value) => object[key] = value.clone(),
+        None => drop(object.as_object_mut().map(|object| object.remove(key))),
+    };
+    if scope == Scope::Status {
+        let mut whole = old.clone();
+        set(&mut whole, "status", object.get("status"));
+        return whole;
+    }
+    for key in
+        ["uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation", "resourceVersion"]
+    {
+        object::keep(&mut object, key, old);
+    }
+    for key in ["selfLink", "managedFields"] {
+        object::meta_mut(&mut object).remove(key);
+    }
+    if resource.has_status {
+        set(&mut object, "status", old.get("status"));
+    }
+    if resource.role == Role::Namespace {
+        set(&mut object, "spec", old.get("spec"));
+    }
+    object
+}
+
+/// Clients with types of their own drop fields they do not know: a PUT without gates is no wish to remove them.
+fn keep_gates(object: &mut Value, old: &Value, warnings: &mut Warnings) {
+    let stanza = &old["spec"]["customFeatureGates"];
+    if stanza.is_object()
+        && object["spec"].is_object()
+        && object["spec"].get("customFeatureGates").is_none()
+        && !crd::gates(old).gates.is_empty()
+    {
+        object["spec"]["customFeatureGates"] = stanza.clone();
+        warnings.add("spec.customFeatureGates: kept, as the update leaves it out; set featureGates to [] to remove it");
+    }
+}

@@ -1,0 +1,232 @@
+//! What happens to objects, as it happens.
+
+use std::{sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use client::{
+    WatchStream,
+    mvccpb::{Event, event::EventType},
+};
+use futures_util::{Stream, StreamExt};
+use serde_json::{Value, json};
+use tokio::{sync::mpsc, time::Instant};
+use tokio_stream::wrappers::ReceiverStream;
+
+use super::{
+    Api, Call,
+    admit::readable,
+    options::{self, WatchStart},
+    present,
+};
+use crate::{
+    object,
+    resource::Resource,
+    route::Target,
+    selector::Selector,
+    serve::accept::Form,
+    status::{Result, Status},
+    store::{self, Entry},
+    table::{self, Include},
+};
+
+/// Events that wait for a slow client; the next waits with the store.
+const EVENTS_MAX: usize = 64;
+const BOOKMARK_EVERY: Duration = Duration::from_secs(55);
+/// Without a limit of the client's own a watch ends by itself, so that clients spread over servers again.
+const SECONDS_MIN: u64 = 1800;
+const INITIAL_END: &str = "k8s.io/initial-events-end";
+
+/// One watch: what it is about and how its events look.
+struct Watch {
+    api: Api,
+    target: Target,
+    resource: Arc<Resource>,
+    selector: Selector,
+    form: Form,
+    include: Include,
+    bookmarks: bool,
+    headers_sent: bool,
+    events: mpsc::Sender<Bytes>,
+}
+
+/// The client is gone, or the watch has said its last word.
+struct Ended;
+
+impl Api {
+    pub async fn watch(&self, target: &Target, call: &Call) -> Result<impl Stream<Item = Bytes> + Send + use<>> {
+        let resource = self.resource(target)?;
+        let mut fields = call.query.get("fieldSelector").unwrap_or_default().to_owned();
+        if let Some(name) = &target.name {
+            fields = format!("metadata.name={name},{fields}");
+        }
+        let selector = Selector::parse(call.query.get("labelSelector"), Some(&fields))?;
+        let start = options::watch(&call.query)?;
+        let seconds = match call.query.number("timeoutSeconds")? {
+            Some(seconds) if seconds > 0 => seconds as u64,
+            _ => SECONDS_MIN + u64::from(crate::name::uid().as_bytes()[0]) * 10,
+        };
+        let (events, stream) = mpsc::channel(EVENTS_MAX);
+        let watch = Watch {
+            api: self.clone(),
+            target: target.clone(),
+            resource,
+            selector,
+            form: call.form,
+            include: present::include(call)?,
+            bookmarks: call.query.flag("allowWatchBookmarks"),
+            headers_sent: false,
+            events,
+        };
+        let gauge = self.metrics.watches.clone();
+        tokio::spawn(async move {
+            gauge.inc();
+            let _ = tokio::time::timeout(Duration::from_secs(seconds), watch.run(start)).await;
+            gauge.dec();
+        });
+        Ok(ReceiverStream::new(stream))
+    }
+}
+
+impl Watch {
+    async fn run(mut self, start: WatchStart) {
+        let _ = self.follow(start).await;
+    }
+
+    async fn follow(&mut self, start: WatchStart) -> std::result::Result<(), Ended> {
+        let revision = match start {
+            WatchStart::After(0) => match self.api.store.revision().await {
+                Ok(revision) => revision,
+                Err(status) => return self.fail(&status).await,
+            },
+            WatchStart::After(revision) => revision,
+            WatchStart::State { mark, at_least } => self.state(mark, at_least).await?,
+        };
+        let prefix = self.resource.prefix_in(self.target.namespace.as_deref());
+        let mut changes = self.api.store.watch(&prefix, revision + 1);
+        let mut bookmark = tokio::time::interval_at(Instant::now() + BOOKMARK_EVERY, BOOKMARK_EVERY);
+        let mut catalog = self.api.catalog.clone();
+        loop {
+            tokio::select! {
+                next = changes.next() => self.changed(next).await?,
+                _ = bookmark.tick(), if self.bookmarks => self.api.store.request_progress(),
+                _ = self.events.closed() => return Err(Ended),
+                _ = catalog.changed() => self.refresh()?,
+            }
+        }
+    }
+
+    /// The definition may have changed: go on with what it is now, or end if there is nothing to watch any more.
+    fn refresh(&mut self) -> std::result::Result<(), Ended> {
+        self.resource = self.api.resource(&self.target).map_err(|_| Ended)?;
+        Ok(())
+    }
+
+    /// Sends what is there now and returns its revision.
+    async fn state(&mut self, mark: bool, at_least: i64) -> std::result::Result<i64, Ended> {
+        let namespace = self.target.namespace.clone();
+        let listed = self.api.state(&self.resource.clone(), namespace.as_deref(), &self.selector, at_least).await;
+        let listed = match listed {
+            Ok(listed) => listed,
+            Err(status) => {
+                self.fail(&status).await?;
+                return Err(Ended);
+            }
+        };
+        for object in listed.objects {
+            self.send("ADDED", object).await?;
+        }
+        if mark {
+            self.bookmark(listed.revision, true).await?;
+        }
+        Ok(listed.revision)
+    }
+
+    async fn changed(&mut self, next: Option<<WatchStream as Stream>::Item>) -> std::result::Result<(), Ended> {
+        let response = match next {
+            Some(Ok(response)) => response,
+            Some(Err(canceled)) if canceled.response.compact_revision > 0 => {
+                let status = Status::expired(format!(
+                    "too old resource version: the store keeps nothing before {}",
+                    canceled.response.compact_revision
+                ));
+                return self.fail(&status).await;
+            }
+            Some(Err(canceled)) => return self.fail(&Status::internal(canceled.error)).await,
+            None => return Err(Ended),
+        };
+        if response.events.is_empty() && self.bookmarks {
+            let revision = response.header.as_ref().map_or(0, |header| header.revision);
+            return self.bookmark(revision, false).await;
+        }
+        for event in response.events {
+            if let Some((kind, object)) = self.translate(event) {
+                self.send(kind, object).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// What a change of the store means to someone who sees only what the selector matches.
+    fn translate(&self, event: Event) -> Option<(&'static str, Value)> {
+        let deleted = event.r#type == EventType::Delete as i32;
+        let kv = event.kv?;
+        let revision = kv.mod_revision;
+        let read = |entry: Entry| readable(&self.resource, &entry).ok();
+        let before = event.prev_kv.map(store::entry).and_then(read).filter(|object| self.selector.matches(object));
+        let after = if deleted { None } else { read(store::entry(kv)).filter(|object| self.selector.matches(object)) };
+        let gone = |mut object: Value| {
+            // What is gone went at this revision, whatever the last it had.
+            object::set(&mut object, "resourceVersion", revision.to_string());
+            ("DELETED", object)
+        };
+        match (before, after) {
+            (None, Some(object)) => Some(("ADDED", object)),
+            (Some(_), Some(object)) => Some(("MODIFIED", object)),
+            (Some(object), None) => Some(gone(object)),
+            (None, None) => None,
+        }
+    }
+
+    async fn send(&mut self, kind: &str, object: Value) -> std::result::Result<(), Ended> {
+        let object = match self.form {
+            Form::Object => object,
+            Form::Metadata => table::partial(&object),
+            Form::Table => {
+                let metadata = table::version_of(&object);
+                let first = !std::mem::replace(&mut self.headers_sent, true);
+                table::table(&self.resource.columns(), &[object], self.include, metadata, first)
+            }
+        };
+        self.write(json!({"type": kind, "object": object})).await
+    }
+
+    async fn bookmark(&mut self, revision: i64, initial_end: bool) -> std::result::Result<(), Ended> {
+        let mut metadata = json!({"resourceVersion": revision.to_string(), "creationTimestamp": null});
+        if initial_end {
+            metadata["annotations"] = json!({INITIAL_END: "true"});
+        }
+        let (kind, version) = (self.resource.kind.clone(), self.resource.api_version());
+        let object = match self.form {
+            Form::Object => json!({"kind": kind, "apiVersion": version, "metadata": metadata}),
+            Form::Metadata => table::partial(&json!({"metadata": metadata})),
+            Form::Table => {
+                let row =
+                    json!({"metadata": metadata, "kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1"});
+                table::table(&[], &[row], Include::Object, json!({"resourceVersion": revision.to_string()}), false)
+            }
+        };
+        self.write(json!({"type": "BOOKMARK", "object": object})).await
+    }
+
+    /// The last word of a watch: clients that started it get a 200 and this, as they expect.
+    async fn fail(&mut self, status: &Status) -> std::result::Result<(), Ended> {
+        self.write(json!({"type": "ERROR", "object": status.to_json()})).await?;
+        Err(Ended)
+    }
+
+    async fn write(&self, event: Value) -> std::result::Result<(), Ended> {
+        let mut text = event.to_string();
+        text.push('\n');
+        self.events.send(text.into()).await.map_err(|_| Ended)
+    }
+}

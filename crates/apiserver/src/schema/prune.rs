@@ -1,0 +1,115 @@
+//! Fields that no schema names are taken out, and their paths told.
+
+use serde_json::Value;
+
+use super::Schema;
+use crate::field::child;
+
+/// What every object has beside what its schema says.
+const METADATA: &[&str] = &[
+    "annotations",
+    "creationTimestamp",
+    "deletionGracePeriodSeconds",
+    "deletionTimestamp",
+    "finalizers",
+    "generateName",
+    "generation",
+    "labels",
+    "managedFields",
+    "name",
+    "namespace",
+    "ownerReferences",
+    "resourceVersion",
+    "selfLink",
+    "uid",
+];
+
+/// Removes what a whole object may not have and returns the paths, as `spec.items[0].foo`.
+pub fn prune(schema: &Schema, object: &mut Value) -> Vec<String> {
+    let mut unknown = Vec::new();
+    walk(schema, object, "", true, &mut unknown);
+    unknown
+}
+
+fn walk(schema: &Schema, value: &mut Value, path: &str, whole: bool, unknown: &mut Vec<String>) {
+    match value {
+        Value::Object(map) => {
+            let whole = whole || schema.embedded;
+            if whole && let Some(metadata) = map.get_mut("metadata") {
+                prune_metadata(metadata, &child(path, "metadata"), unknown);
+            }
+            map.retain(|name, value| {
+                if whole && matches!(name.as_str(), "apiVersion" | "kind" | "metadata") {
+                    return true;
+                }
+                let inner = schema.properties.get(name).or(schema.additional.as_deref());
+                if let Some(inner) = inner {
+                    walk(inner, value, &child(path, name), false, unknown);
+                } else if !schema.preserve_unknown {
+                    unknown.push(child(path, name));
+                    return false;
+                }
+                true
+            });
+        }
+        Value::Array(list) => {
+            if let Some(items) = &schema.items {
+                for (index, item) in list.iter_mut().enumerate() {
+                    walk(items, item, &format!("{path}[{index}]"), false, unknown);
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+fn prune_metadata(metadata: &mut Value, path: &str, unknown: &mut Vec<String>) {
+    let Some(map) = metadata.as_object_mut() else { return };
+    map.retain(|name, _| {
+        let known = METADATA.contains(&name.as_str());
+        if !known {
+            unknown.push(child(path, name));
+        }
+        known
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn unknown_fields_go_and_are_named() {
+        let schema = Schema::parse(&json!({"type": "object", "properties": {
+            "spec": {"type": "object", "properties": {
+                "a": {"type": "integer"},
+                "list": {"type": "array", "items": {"type": "object", "properties": {"x": {"type": "string"}}}},
+                "map": {"type": "object", "additionalProperties": {"type": "object", "properties": {"k": {"type": "string"}}}},
+                "free": {"type": "object", "x-kubernetes-preserve-unknown-fields": true,
+                         "properties": {"in": {"type": "object", "properties": {"b": {"type": "string"}}}}},
+                "emb": {"type": "object", "x-kubernetes-embedded-resource": true, "properties": {"spec": {"type": "object"}}},
+            }},
+        }}));
+        let mut object = json!({
+            "apiVersion": "g/v1", "kind": "K", "metadata": {"name": "n", "color": "red"}, "extra": 1,
+            "spec": {"a": 1, "b": 2, "list": [{"x": "1", "y": 2}], "map": {"m": {"k": "v", "l": 0}},
+                     "free": {"any": {"thing": 1}, "in": {"b": "1", "c": 2}},
+                     "emb": {"apiVersion": "v1", "kind": "Z", "metadata": {"name": "z"}, "data": 1, "spec": {}}},
+        });
+        let mut unknown = prune(&schema, &mut object);
+        unknown.sort();
+        assert_eq!(
+            unknown,
+            ["extra", "metadata.color", "spec.b", "spec.emb.data", "spec.free.in.c", "spec.list[0].y", "spec.map.m.l",]
+        );
+        assert_eq!(
+            object["spec"],
+            json!({
+                "a": 1, "list": [{"x": "1"}], "map": {"m": {"k": "v"}}, "free": {"any": {"thing": 1}, "in": {"b": "1"}},
+                "emb": {"apiVersion": "v1", "kind": "Z", "metadata": {"name": "z"}, "spec": {}},
+            })
+        );
+    }
+}

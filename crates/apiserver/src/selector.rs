@@ -1,0 +1,178 @@
+//! Label and field selectors: which objects a list or watch is about.
+
+use serde_json::Value;
+
+use crate::{
+    name, object,
+    status::{Result, Status},
+};
+
+#[derive(Clone, Debug, Default)]
+pub struct Selector {
+    labels: Vec<Requirement>,
+    fields: Vec<FieldRequirement>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Requirement {
+    In(String, Vec<String>),
+    NotIn(String, Vec<String>),
+    Exists(String),
+    Absent(String),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct FieldRequirement {
+    field: &'static str,
+    value: String,
+    equal: bool,
+}
+
+impl Selector {
+    pub fn parse(labels: Option<&str>, fields: Option<&str>) -> Result<Selector> {
+        let labels = parse_labels(labels.unwrap_or_default())
+            .map_err(|why| Status::bad_request(format!("unable to parse requirement: {why}")))?;
+        let fields = fields.unwrap_or_default().split(',').filter(|part| !part.is_empty());
+        Ok(Selector { labels, fields: fields.map(parse_field).collect::<Result<_>>()? })
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.labels.is_empty() && self.fields.is_empty()
+    }
+
+    pub fn matches(&self, object: &Value) -> bool {
+        let label = |key: &str| object["metadata"]["labels"].get(key).and_then(Value::as_str);
+        let labels = self.labels.iter().all(|requirement| match requirement {
+            Requirement::In(key, values) => label(key).is_some_and(|value| values.iter().any(|wanted| wanted == value)),
+            Requirement::NotIn(key, values) => {
+                label(key).is_none_or(|value| values.iter().all(|wanted| wanted != value))
+            }
+            Requirement::Exists(key) => label(key).is_some(),
+            Requirement::Absent(key) => label(key).is_none(),
+        });
+        labels && self.fields.iter().all(|field| (object::meta(object, field.field) == field.value) == field.equal)
+    }
+
+    /// The one name that can match, if the selector says so: then one key is read and not all.
+    pub fn name(&self) -> Option<&str> {
+        self.fields.iter().find(|field| field.field == "name" && field.equal).map(|field| field.value.as_str())
+    }
+}
+
+fn parse_field(text: &str) -> Result<FieldRequirement> {
+    let (key, value, equal) = match (text.split_once("!="), text.split_once("=="), text.split_once('=')) {
+        (Some((key, value)), _, _) => (key, value, false),
+        (_, Some((key, value)), _) | (_, _, Some((key, value))) => (key, value, true),
+        _ => return Err(Status::bad_request(format!("invalid selector: '{text}'; can't understand '{text}'"))),
+    };
+    let field = match key {
+        "metadata.name" => "name",
+        "metadata.namespace" => "namespace",
+        _ => return Err(Status::bad_request(format!("field label not supported: {key}"))),
+    };
+    Ok(FieldRequirement { field, value: value.to_owned(), equal })
+}
+
+fn parse_labels(text: &str) -> std::result::Result<Vec<Requirement>, String> {
+    split_outside_parens(text)?.into_iter().map(|part| parse_label(part.trim())).collect()
+}
+
+/// Commas part requirements, but not the values within parentheses.
+fn split_outside_parens(text: &str) -> std::result::Result<Vec<&str>, String> {
+    let (mut parts, mut depth, mut start) = (Vec::new(), 0, 0);
+    for (at, c) in text.char_indices() {
+        match c {
+            '(' => depth += 1,
+            ')' => depth -= 1,
+            ',' if depth == 0 => {
+                parts.push(&text[start..at]);
+                start = at + 1;
+            }
+            _ => {}
+        }
+        if !(0..=1).contains(&depth) {
+            return Err(format!("found '{c}' where none is expected in '{text}'"));
+        }
+    }
+    if depth != 0 {
+        return Err(format!("a ')' is missing in '{text}'"));
+    }
+    if !text.trim().is_empty() {
+        parts.push(&text[start..]);
+    }
+    Ok(parts)
+}
+
+fn parse_label(text: &str) -> std::result::Result<Requirement, String> {
+    if let Some(key) = text.strip_prefix('!') {
+        return Ok(Requirement::Absent(label_key(key)?));
+    }
+    if let Some((key, value)) = text.split_once("!=") {
+        return Ok(Requirement::NotIn(label_key(key)?, vec![label_value(value)?]));
+    }
+    if let Some((key, value)) = text.split_once("==").or_else(|| text.split_once('=')) {
+        return Ok(Requirement::In(label_key(key)?, vec![label_value(value)?]));
+    }
+    let Some((head, values)) = text.split_once('(') else { return Ok(Requirement::Exists(label_key(text)?)) };
+    let values = values.strip_suffix(')').ok_or_else(|| format!("a ')' is expected at the end of '{text}'"))?;
+    let values = values.split(',').map(label_value).collect::<std::result::Result<Vec<_>, _>>()?;
+    match head.split_whitespace().collect::<Vec<_>>().as_slice() {
+        [key, "in"] => Ok(Requirement::In(label_key(key)?, values)),
+        [key, "notin"] => Ok(Requirement::NotIn(label_key(key)?, values)),
+        _ => Err(format!("found '{head}', expected: in, notin, =, ==, !=")),
+    }
+}
+
+fn label_key(text: &str) -> std::result::Result<String, String> {
+    let key = text.trim();
+    name::check_qualified(key).map_err(|why| format!("key: Invalid value: {key:?}: {why}"))?;
+    Ok(key.to_owned())
+}
+
+fn label_value(text: &str) -> std::result::Result<String, String> {
+    let value = text.trim();
+    name::check_label_value(value).map_err(|why| format!("values: Invalid value: {value:?}: {why}"))?;
+    Ok(value.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use test_case::test_case;
+
+    use super::*;
+
+    #[test_case("app=web" => true)]
+    #[test_case("app==web,tier in (a, b)" => true)]
+    #[test_case("app!=web" => false)]
+    #[test_case("app notin (db,cache)" => true)]
+    #[test_case("app" => true)]
+    #[test_case("!app" => false)]
+    #[test_case("missing" => false)]
+    #[test_case("missing!=x" => true)]
+    #[test_case("!missing, app" => true)]
+    #[test_case("" => true)]
+    fn labels(selector: &str) -> bool {
+        let object = json!({"metadata": {"name": "n", "labels": {"app": "web", "tier": "a"}}});
+        Selector::parse(Some(selector), None).unwrap().matches(&object)
+    }
+
+    #[test_case("a in b")]
+    #[test_case("a in (b")]
+    #[test_case("a,,b")]
+    #[test_case("a=b c")]
+    #[test_case("=x")]
+    fn bad_labels_are_bad_requests(selector: &str) {
+        assert_eq!(Selector::parse(Some(selector), None).unwrap_err().code, 400);
+    }
+
+    #[test]
+    fn fields_are_name_and_namespace() {
+        let object = json!({"metadata": {"name": "n", "namespace": "d"}});
+        let selector = Selector::parse(None, Some("metadata.name=n,metadata.namespace!=e")).unwrap();
+        assert!(selector.matches(&object));
+        assert_eq!(selector.name(), Some("n"));
+        let refused = Selector::parse(None, Some("spec.x=1")).unwrap_err();
+        assert_eq!(refused.message, "field label not supported: spec.x");
+    }
+}

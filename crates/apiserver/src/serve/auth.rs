@@ -1,0 +1,176 @@
+//! Who calls, and whether they may: certificates and tokens in, a yes or Kubernetes' no out.
+
+use std::{collections::HashMap, fs, io, path::Path, path::PathBuf};
+
+use http::{HeaderMap, Method, header::AUTHORIZATION};
+
+use crate::{
+    route::{Route, Target},
+    status::{Name, Result, Status},
+};
+
+pub const MASTERS: &str = "system:masters";
+const ANONYMOUS: &str = "system:anonymous";
+const AUTHENTICATED: &str = "system:authenticated";
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct User {
+    pub name: String,
+    pub groups: Vec<String>,
+}
+
+impl User {
+    pub fn new(name: String, mut groups: Vec<String>) -> User {
+        groups.push(AUTHENTICATED.to_owned());
+        User { name, groups }
+    }
+
+    pub fn anonymous() -> User {
+        User { name: ANONYMOUS.to_owned(), groups: vec!["system:unauthenticated".to_owned()] }
+    }
+
+    fn is_in(&self, group: &str) -> bool {
+        self.groups.iter().any(|own| own == group)
+    }
+}
+
+/// What the connection says about its client.
+#[derive(Clone)]
+pub enum Peer {
+    NoCertificate,
+    Certified(User),
+    /// It showed a certificate that is not worth anything here.
+    Refused,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum TokenError {
+    #[error("failed to read the token file {}", path.display())]
+    Read { path: PathBuf, source: io::Error },
+    #[error("line {line} of the token file {} should be token,user,uid,\"group1,group2\"", path.display())]
+    Line { path: PathBuf, line: usize },
+}
+
+/// Bearer tokens from a file, as kube-apiserver's --token-auth-file has them.
+#[derive(Clone, Debug, Default)]
+pub struct Tokens {
+    users: HashMap<String, User>,
+}
+
+impl Tokens {
+    pub fn read(path: &Path) -> Result<Tokens, TokenError> {
+        let text = fs::read_to_string(path).map_err(|source| TokenError::Read { path: path.to_owned(), source })?;
+        let mut tokens = Tokens::default();
+        for (index, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
+            let (token, user) =
+                token_line(line).ok_or_else(|| TokenError::Line { path: path.to_owned(), line: index + 1 })?;
+            tokens.users.insert(token, user);
+        }
+        Ok(tokens)
+    }
+
+    #[cfg(test)]
+    fn add(&mut self, token: &str, user: User) {
+        self.users.insert(token.to_owned(), user);
+    }
+
+    /// The caller of a request, or 401 for credentials that are not good.
+    pub fn authenticate(&self, peer: &Peer, headers: &HeaderMap) -> Result<User> {
+        if let Peer::Certified(user) = peer {
+            return Ok(user.clone());
+        }
+        let bearer = headers.get(AUTHORIZATION).map(|value| value.to_str().unwrap_or_default());
+        match (bearer.and_then(|value| value.strip_prefix("Bearer ")), peer) {
+            (Some(token), _) => self.users.get(token.trim()).cloned().ok_or_else(Status::unauthorized),
+            (None, Peer::Refused) => Err(Status::unauthorized()),
+            (None, _) if bearer.is_some() => Err(Status::unauthorized()),
+            (None, _) => Ok(User::anonymous()),
+        }
+    }
+}
+
+/// `token,user,uid` and then, quoted, the groups.
+fn token_line(line: &str) -> Option<(String, User)> {
+    let mut parts = line.splitn(4, ',').map(str::trim);
+    let (token, name, _uid) = (parts.next()?, parts.next()?, parts.next()?);
+    if token.is_empty() || name.is_empty() {
+        return None;
+    }
+    let groups = parts.next().unwrap_or_default().trim_matches('"');
+    let groups = groups.split(',').map(str::trim).filter(|group| !group.is_empty()).map(str::to_owned).collect();
+    Some((token.to_owned(), User::new(name.to_owned(), groups)))
+}
+
+/// Masters may do all, anyone may ask for health and version, and who is known may read what is served. There are no roles.
+pub fn authorize(user: &User, method: &Method, path: &str, route: &Route, verb: &str) -> Result<()> {
+    let open = matches!(route, Route::Version | Route::Health(_));
+    let known = matches!(route, Route::Discovery(_) | Route::OpenApi(_));
+    if user.is_in(MASTERS) || (open && *method == Method::GET) || (known && user.is_in(AUTHENTICATED)) {
+        return Ok(());
+    }
+    match route {
+        Route::Resource(target) => Err(resource_forbidden(user, target, verb)),
+        _ => Err(Status::forbidden_path(format!(
+            "User \"{}\" cannot {} path \"{path}\"",
+            user.name,
+            method.as_str().to_lowercase()
+        ))),
+    }
+}
+
+fn resource_forbidden(user: &User, target: &Target, verb: &str) -> Box<Status> {
+    let resource = match &target.subresource {
+        Some(subresource) => format!("{}/{subresource}", target.plural),
+        None => target.plural.clone(),
+    };
+    let place = match &target.namespace {
+        Some(namespace) => format!("in the namespace \"{namespace}\""),
+        None => "at the cluster scope".to_owned(),
+    };
+    let why = format!(
+        "User \"{}\" cannot {verb} resource \"{resource}\" in API group \"{}\" {place}",
+        user.name, target.group
+    );
+    Status::forbidden(&Name::new(&target.group, &target.plural), target.name.as_deref().unwrap_or_default(), why)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::route;
+
+    #[test]
+    fn a_token_line_names_user_and_groups() {
+        let (token, user) = token_line(r#"s3cret,ann,u1,"dev,system:masters""#).unwrap();
+        assert_eq!((token.as_str(), user.name.as_str()), ("s3cret", "ann"));
+        assert_eq!(user.groups, ["dev", MASTERS, AUTHENTICATED]);
+        assert!(token_line("only-a-token").is_none());
+    }
+
+    #[test]
+    fn forbidden_reads_as_in_kubernetes() {
+        let path = "/apis/example.com/v1/namespaces/d/crontabs";
+        let route = route::parse(path);
+        let refused = authorize(&User::new("u".into(), vec![]), &Method::GET, path, &route, "list").unwrap_err();
+        assert_eq!(
+            refused.message,
+            "crontabs.example.com is forbidden: User \"u\" cannot list resource \"crontabs\" in API group \
+             \"example.com\" in the namespace \"d\""
+        );
+        let refused = authorize(&User::anonymous(), &Method::GET, "/apis", &route::parse("/apis"), "get").unwrap_err();
+        assert_eq!(refused.message, "forbidden: User \"system:anonymous\" cannot get path \"/apis\"");
+    }
+
+    #[test]
+    fn credentials_that_are_not_good_are_401() {
+        let mut tokens = Tokens::default();
+        tokens.add("good", User::new("ann".into(), vec![]));
+        let header = |value: &str| HeaderMap::from_iter([(AUTHORIZATION, value.parse().unwrap())]);
+        assert_eq!(tokens.authenticate(&Peer::NoCertificate, &header("Bearer good")).unwrap().name, "ann");
+        for bad in ["Bearer bad", "Basic Zm9v", "Bearer"] {
+            assert_eq!(tokens.authenticate(&Peer::NoCertificate, &header(bad)).unwrap_err().code, 401, "{bad}");
+        }
+        assert_eq!(tokens.authenticate(&Peer::Refused, &HeaderMap::new()).unwrap_err().code, 401);
+        assert_eq!(tokens.authenticate(&Peer::NoCertificate, &HeaderMap::new()).unwrap(), User::anonymous());
+    }
+}

@@ -1,0 +1,11 @@
+//! The wire: certificates, who is calling, connections, bodies, negotiation.
+
+pub mod accept;
+pub mod answer;
+pub mod auth;
+pub mod kubeconfig;
+pub mod listen;
+pub mod metrics;
+pub mod pki;
+pub mod query;
+pub mod verifier;

@@ -1,0 +1,118 @@
+//! Certificates the server makes itself: one authority, kept in the data dir, that signs the server and its clients.
+
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+};
+
+use rcgen::{
+    BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair, KeyUsagePurpose,
+    date_time_ymd,
+};
+
+const YEARS: i32 = 10;
+
+#[derive(Debug, thiserror::Error)]
+pub enum PkiError {
+    #[error("failed to {what} {}", path.display())]
+    File { what: &'static str, path: PathBuf, source: io::Error },
+    #[error("failed to make a certificate for {subject}")]
+    Make { subject: String, source: rcgen::Error },
+    #[error("{} or the key beside it is not a certificate authority; remove both to have them made again", path.display())]
+    BadAuthority { path: PathBuf, source: rcgen::Error },
+}
+
+/// A certificate and its key, as PEM.
+#[derive(Clone)]
+pub struct Pair {
+    pub cert: String,
+    pub key: String,
+}
+
+pub struct Authority {
+    pub cert: String,
+    issuer: Issuer<'static, KeyPair>,
+}
+
+impl Authority {
+    /// The authority in `dir`, made on first use.
+    pub fn open(dir: &Path) -> Result<Authority, PkiError> {
+        let (cert_path, key_path) = (dir.join("ca.crt"), dir.join("ca.key"));
+        if !cert_path.exists() {
+            let pair = make_authority()?;
+            fs::create_dir_all(dir).map_err(|source| file("make", dir, source))?;
+            // The key first: a certificate without its key would be taken for a whole authority at the next start.
+            write_private(&key_path, &pair.key)?;
+            fs::write(&cert_path, &pair.cert).map_err(|source| file("write", &cert_path, source))?;
+        }
+        let cert = fs::read_to_string(&cert_path).map_err(|source| file("read", &cert_path, source))?;
+        let key = fs::read_to_string(&key_path).map_err(|source| file("read", &key_path, source))?;
+        let bad = |source| PkiError::BadAuthority { path: cert_path.clone(), source };
+        let key = KeyPair::from_pem(&key).map_err(bad)?;
+        let issuer = Issuer::from_ca_cert_pem(&cert, key).map_err(bad)?;
+        Ok(Authority { cert, issuer })
+    }
+
+    /// For a server that is reached under these names and addresses.
+    pub fn server(&self, names: Vec<String>) -> Result<Pair, PkiError> {
+        self.sign("lockgate-apiserver", None, names, ExtendedKeyUsagePurpose::ServerAuth)
+    }
+
+    /// For a client that is this user, in this group.
+    pub fn client(&self, user: &str, group: &str) -> Result<Pair, PkiError> {
+        self.sign(user, Some(group), Vec::new(), ExtendedKeyUsagePurpose::ClientAuth)
+    }
+
+    fn sign(
+        &self,
+        name: &str,
+        group: Option<&str>,
+        names: Vec<String>,
+        usage: ExtendedKeyUsagePurpose,
+    ) -> Result<Pair, PkiError> {
+        let failed = |source| PkiError::Make { subject: name.to_owned(), source };
+        let key = KeyPair::generate().map_err(failed)?;
+        let mut params = params(name, names).map_err(failed)?;
+        if let Some(group) = group {
+            params.distinguished_name.push(DnType::OrganizationName, group);
+        }
+        params.key_usages = vec![KeyUsagePurpose::DigitalSignature, KeyUsagePurpose::KeyEncipherment];
+        params.extended_key_usages = vec![usage];
+        let cert = params.signed_by(&key, &self.issuer).map_err(failed)?;
+        Ok(Pair { cert: cert.pem(), key: key.serialize_pem() })
+    }
+}
+
+fn make_authority() -> Result<Pair, PkiError> {
+    let failed = |source| PkiError::Make { subject: "the authority".to_owned(), source };
+    let key = KeyPair::generate().map_err(failed)?;
+    let mut params = params("lockgate-ca", Vec::new()).map_err(failed)?;
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    params.key_usages = vec![KeyUsagePurpose::DigitalSignature, KeyUsagePurpose::KeyCertSign];
+    let cert = params.self_signed(&key).map_err(failed)?;
+    Ok(Pair { cert: cert.pem(), key: key.serialize_pem() })
+}
+
+fn params(name: &str, names: Vec<String>) -> Result<CertificateParams, rcgen::Error> {
+    let mut params = CertificateParams::new(names)?;
+    params.distinguished_name = rcgen::DistinguishedName::new();
+    params.distinguished_name.push(DnType::CommonName, name);
+    let today = jiff::Timestamp::now().to_zoned(jiff::tz::TimeZone::UTC).date();
+    // A day back, for clocks that are behind; the 28th, as not every year has each day.
+    let (year, month, day) = (i32::from(today.year()), today.month() as u8, (today.day() as u8).min(28));
+    let yesterday = today.yesterday().unwrap_or(today);
+    params.not_before = date_time_ymd(i32::from(yesterday.year()), yesterday.month() as u8, yesterday.day() as u8);
+    params.not_after = date_time_ymd(year + YEARS, month, day);
+    Ok(params)
+}
+
+/// Written so that only the owner can read it.
+pub fn write_private(path: &Path, text: &str) -> Result<(), PkiError> {
+    use std::{io::Write, os::unix::fs::OpenOptionsExt};
+    let open = fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path);
+    open.and_then(|mut file| file.write_all(text.as_bytes())).map_err(|source| file("write", path, source))
+}
+
+fn file(what: &'static str, path: &Path, source: io::Error) -> PkiError {
+    PkiError::File { what, path: path.to_owned(), source }
+}

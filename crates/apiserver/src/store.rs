@@ -1,0 +1,194 @@
+//! Objects in any etcd v3 API: keys as Kubernetes lays them out, values as bytes, revisions as versions.
+//!
+//! Invariant: every write is one transaction that compares the revision the writer has seen, so none is lost or overwritten
+//! unseen, however many servers share the store.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use client::{Client, Compare, ConnectOptions, Delete, Error, Get, Kind, Op, Put, Txn, Watch, WatchStream, Watcher};
+use client::{mvccpb::KeyValue, pb::response_op::Response};
+
+use crate::status::{Result, Status};
+
+const ROOT: &str = "/registry";
+/// Longer than an election, so that a change of leader is a pause and not an error.
+const CALL_SECONDS_MAX: u64 = 10;
+
+#[derive(Clone)]
+pub struct Store {
+    client: Client,
+    watcher: Watcher,
+}
+
+/// A stored object as it lies there.
+#[derive(Clone, Debug)]
+pub struct Entry {
+    pub key: String,
+    pub value: Bytes,
+    pub revision: i64,
+}
+
+/// Part of a range, as of one revision.
+pub struct Page {
+    pub entries: Vec<Entry>,
+    pub revision: i64,
+    /// Keys from the page's start to the range's end, so what is left is this less the entries.
+    pub count: i64,
+    pub more: bool,
+}
+
+/// One key at one revision; 0 stands for "not there".
+#[derive(Clone, Debug)]
+pub struct Seen {
+    pub key: String,
+    pub revision: i64,
+}
+
+pub enum Change<'a> {
+    Put(&'a [u8]),
+    Delete,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// Written, at this revision.
+    Done(i64),
+    /// The object is not what the writer has seen.
+    Moved,
+    /// Something else the write relies on is not what the writer has seen.
+    GuardMoved,
+}
+
+impl Store {
+    pub async fn connect(endpoints: Vec<String>) -> Result<Store, Error> {
+        let options =
+            ConnectOptions::new().request_timeout(Duration::from_secs(CALL_SECONDS_MAX)).send_bytes_max(8 << 20);
+        let client = Client::connect(endpoints, options).await?;
+        let watcher = client.require_leader().watcher();
+        Ok(Store { client, watcher })
+    }
+
+    pub async fn get(&self, key: &str) -> Result<Option<Entry>> {
+        let response = self.client.get(Get::key(key.to_owned())).await.map_err(|error| read_failed("get", error))?;
+        Ok(response.kvs.into_iter().next().map(entry))
+    }
+
+    /// Keys that begin with `prefix`, from `start` on; `revision` 0 means now and `limit` 0 all of them.
+    pub async fn list(&self, prefix: &str, start: Option<&str>, limit: i64, revision: i64) -> Result<Page> {
+        let end = client::prefix_end(prefix.as_bytes());
+        let start = start.unwrap_or(prefix).to_owned();
+        self.page(Get::range(start, end).limit(limit).revision(revision), revision).await
+    }
+
+    /// One key as a page, for lists that can have one object only.
+    pub async fn one(&self, key: &str, revision: i64) -> Result<Page> {
+        let mut end = key.as_bytes().to_vec();
+        end.push(0);
+        let get = Get::range(key.to_owned(), end).revision(revision);
+        self.page(get, revision).await
+    }
+
+    async fn page(&self, get: Get, revision: i64) -> Result<Page> {
+        let response = self.client.get(get).await.map_err(|error| read_failed("list", error))?;
+        let revision =
+            if revision > 0 { revision } else { response.header.as_ref().map_or(0, |header| header.revision) };
+        let entries = response.kvs.into_iter().map(entry).collect();
+        Ok(Page { entries, revision, count: response.count, more: response.more })
+    }
+
+    /// The newest revision, asked of the leader.
+    pub async fn revision(&self) -> Result<i64> {
+        let response = self.client.get(Get::key(ROOT).count_only()).await.map_err(|error| read_failed("get", error))?;
+        Ok(response.header.map_or(0, |header| header.revision))
+    }
+
+    /// Writes if the object, and all that the write relies on, are still as they were seen.
+    pub async fn write(&self, seen: &Seen, guards: &[Seen], change: Change<'_>) -> Result<Outcome> {
+        let compare = |seen: &Seen| Compare::mod_revision(seen.key.clone()).eq(seen.revision);
+        let op: Op = match change {
+            Change::Put(value) => Put::new(seen.key.clone(), value.to_vec()).into(),
+            Change::Delete => Delete::key(seen.key.clone()).into(),
+        };
+        let conditions: Vec<Compare> = std::iter::once(seen).chain(guards).map(compare).collect();
+        let look = Get::key(seen.key.clone()).keys_only();
+        let txn = Txn::new().when(conditions).and_then([op]).or_else([look.into()]);
+        let response = self.client.txn(txn).await.map_err(write_failed)?;
+        if response.succeeded {
+            return Ok(Outcome::Done(response.header.map_or(0, |header| header.revision)));
+        }
+        let found = response.responses.into_iter().next().and_then(|response| response.response);
+        let now = match found {
+            Some(Response::ResponseRange(range)) => range.kvs.first().map_or(0, |kv| kv.mod_revision),
+            _ => 0,
+        };
+        Ok(if now == seen.revision { Outcome::GuardMoved } else { Outcome::Moved })
+    }
+
+    /// Whether all of these are still as they were seen, at one moment: for a write of which nothing is left to write.
+    pub async fn still(&self, seen: &[Seen]) -> Result<bool> {
+        let compare = |seen: &Seen| Compare::mod_revision(seen.key.clone()).eq(seen.revision);
+        let txn = Txn::new().when(seen.iter().map(compare));
+        let response = self.client.txn(txn).await.map_err(|error| read_failed("get", error))?;
+        Ok(response.succeeded)
+    }
+
+    /// What happens to keys with `prefix` from `revision` on, with what was there before.
+    pub fn watch(&self, prefix: &str, revision: i64) -> WatchStream {
+        self.watcher.watch(Watch::prefix(prefix.to_owned()).start_revision(revision).prev_kv())
+    }
+
+    /// Asks that all watches are told how far they have come.
+    pub fn request_progress(&self) {
+        self.watcher.request_progress();
+    }
+
+    pub(crate) fn client(&self) -> &Client {
+        &self.client
+    }
+}
+
+/// `/registry/configmaps/`, `/registry/example.com/crontabs/`: the group is named where it has a dot, as Kubernetes does for
+/// custom resources; its own groups lie under the resource alone.
+pub fn prefix(group: &str, plural: &str) -> String {
+    match group {
+        "" | "coordination.k8s.io" => format!("{ROOT}/{plural}/"),
+        group => format!("{ROOT}/{group}/{plural}/"),
+    }
+}
+
+pub fn entry(kv: KeyValue) -> Entry {
+    let key = String::from_utf8_lossy(&kv.key).into_owned();
+    Entry { key, value: kv.value, revision: kv.mod_revision }
+}
+
+fn read_failed(operation: &str, error: Error) -> Box<Status> {
+    match error.kind() {
+        Some(Kind::Compacted) => Status::expired("The resourceVersion for the provided list is too old."),
+        Some(Kind::FutureRevision) => Status::timeout("Too large resource version"),
+        _ => Status::server_timeout(operation, error),
+    }
+}
+
+fn write_failed(error: Error) -> Box<Status> {
+    match (error.kind(), &error) {
+        (Some(Kind::RequestTooLarge), _) => Status::too_large("the object is larger than the store takes"),
+        (Some(Kind::NoSpace), _) => Status::internal(error),
+        // Sent and not answered: whether it was done is not known.
+        (_, Error::Timeout { .. } | Error::Transport { sent: true, .. }) => Status::timeout(error),
+        _ => Status::server_timeout("write", error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use test_case::test_case;
+
+    #[test_case("", "configmaps" => "/registry/configmaps/")]
+    #[test_case("coordination.k8s.io", "leases" => "/registry/leases/")]
+    #[test_case("example.com", "crontabs" => "/registry/example.com/crontabs/")]
+    #[test_case("apiextensions.k8s.io", "customresourcedefinitions" => "/registry/apiextensions.k8s.io/customresourcedefinitions/")]
+    fn keys_are_where_kubernetes_puts_them(group: &str, plural: &str) -> String {
+        super::prefix(group, plural)
+    }
+}

@@ -1,0 +1,81 @@
+//! A plain HTTPS client with the credentials of a kubeconfig, for what kubectl does not send.
+
+use std::sync::Arc;
+
+use base64::{Engine, engine::general_purpose::STANDARD};
+use bytes::Bytes;
+use http_body_util::{BodyExt, Full};
+use hyper::client::conn::http1::{SendRequest, handshake};
+use hyper_util::rt::TokioIo;
+use rustls::{
+    ClientConfig, RootCertStore,
+    pki_types::{CertificateDer, PrivateKeyDer, ServerName, pem::PemObject},
+};
+use serde_json::Value;
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+
+pub struct Http {
+    sender: SendRequest<Full<Bytes>>,
+    host: String,
+}
+
+pub struct Answer {
+    pub code: u16,
+    pub body: Value,
+    pub warnings: Vec<String>,
+}
+
+impl Http {
+    /// Connects as the administrator of the server.
+    pub async fn connect(api: &apiserver::Server) -> Http {
+        let config = std::fs::read_to_string(api.kubeconfig()).expect("a kubeconfig");
+        let pem = |key: &str| {
+            let line =
+                config.lines().find_map(|line| line.trim().strip_prefix(key)).expect("a field of the kubeconfig");
+            STANDARD.decode(line.trim_start_matches(':').trim()).expect("base64")
+        };
+        let mut roots = RootCertStore::empty();
+        roots.add(CertificateDer::from_pem_slice(&pem("certificate-authority-data")).expect("CA")).expect("CA");
+        let cert = CertificateDer::from_pem_slice(&pem("client-certificate-data")).expect("certificate");
+        let key = PrivateKeyDer::from_pem_slice(&pem("client-key-data")).expect("key");
+        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+        let config = ClientConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .expect("protocol versions")
+            .with_root_certificates(roots)
+            .with_client_auth_cert(vec![cert], key)
+            .expect("a client certificate");
+        let host = api.url().trim_start_matches("https://").to_owned();
+        let stream = TcpStream::connect(&host).await.expect("a connection");
+        let name = ServerName::try_from("127.0.0.1").expect("a name");
+        let stream = TlsConnector::from(Arc::new(config)).connect(name, stream).await.expect("TLS");
+        let (sender, connection) = handshake(TokioIo::new(stream)).await.expect("HTTP");
+        tokio::spawn(connection);
+        Http { sender, host }
+    }
+
+    pub async fn send(&mut self, method: &str, path: &str, media: &str, body: impl Into<Bytes>) -> Answer {
+        let request = http::Request::builder()
+            .method(method)
+            .uri(path)
+            .header("host", &self.host)
+            .header("content-type", media)
+            .body(Full::new(body.into()))
+            .expect("a request");
+        self.sender.ready().await.expect("the connection is open");
+        let response = self.sender.send_request(request).await.expect("an answer");
+        let warnings = response.headers().get_all("warning").iter().filter_map(|value| value.to_str().ok());
+        let (warnings, code) = (warnings.map(str::to_owned).collect(), response.status().as_u16());
+        let bytes = response.into_body().collect().await.expect("a body").to_bytes();
+        Answer { code, body: serde_json::from_slice(&bytes).unwrap_or_default(), warnings }
+    }
+
+    pub async fn json(&mut self, method: &str, path: &str, body: Value) -> Answer {
+        self.send(method, path, "application/json", body.to_string()).await
+    }
+
+    pub async fn merge(&mut self, path: &str, body: Value) -> Answer {
+        self.send("PATCH", path, "application/merge-patch+json", body.to_string()).await
+    }
+}

@@ -1,0 +1,164 @@
+//! Gates on fields, with the real kubectl.
+
+mod common;
+
+use common::{World, data, has_kubectl};
+
+const GATE: &str = r#"[{"op":"add","path":"/spec/customFeatureGates","value":{"featureGates":[
+    {"name":"Scaling","preRelease":"alpha","fieldPaths":[".spec.replicas"]}]}}]"#;
+
+fn world() -> World {
+    let world = World::start();
+    world.kubectl(&["apply", "-f", &data("crontabs.yaml")]).good();
+    world.kubectl(&["patch", "crd", "crontabs.stable.example.com", "--type=json", "-p", GATE]).good();
+    world
+}
+
+fn switch(world: &World, api: &apiserver::Server, on: bool) {
+    let patch = format!(r#"[{{"op":"add","path":"/spec/customFeatureGates/featureGates/0/enabled","value":{on}}}]"#);
+    world.kubectl_on(api, &["patch", "crd", "crontabs.stable.example.com", "--type=json", "-p", &patch], "").good();
+}
+
+fn field(world: &World, path: &str) -> String {
+    world.kubectl(&["get", "ct", "my-cron", "-o", &format!("jsonpath={{{path}}}")]).good()
+}
+
+#[test]
+fn a_disabled_field_is_dropped_frozen_and_kept() {
+    if !has_kubectl() {
+        return;
+    }
+    let world = world();
+    let created = world.kubectl(&["create", "-f", &data("my-cron.yaml")]);
+    assert!(created.ok);
+    assert_eq!(created.err, "Warning: spec.replicas: dropped, feature gate \"Scaling\" is disabled\n");
+    assert_eq!((field(&world, ".spec.replicas"), field(&world, ".metadata.generation")), (String::new(), "1".into()));
+
+    let version = field(&world, ".metadata.resourceVersion");
+    let patched = world.kubectl(&["patch", "ct", "my-cron", "--type=merge", "-p", r#"{"spec":{"replicas":5}}"#]);
+    assert!(patched.ok && patched.err.contains("spec.replicas: dropped"), "{}", patched.err);
+    assert_eq!(field(&world, ".metadata.resourceVersion"), version, "nothing was written");
+
+    switch(&world, world.api(), true);
+    world.kubectl(&["patch", "ct", "my-cron", "--type=merge", "-p", r#"{"spec":{"replicas":5}}"#]).good();
+    assert_eq!((field(&world, ".spec.replicas"), field(&world, ".metadata.generation")), ("5".into(), "2".into()));
+
+    switch(&world, world.api(), false);
+    let version = field(&world, ".metadata.resourceVersion");
+    let patched = world.kubectl(&["patch", "ct", "my-cron", "--type=merge", "-p", r#"{"spec":{"replicas":7}}"#]);
+    assert!(
+        patched.err.contains("spec.replicas: not updated, feature gate \"Scaling\" is disabled"),
+        "{}",
+        patched.err
+    );
+    let removed = world.kubectl(&["patch", "ct", "my-cron", "--type=merge", "-p", r#"{"spec":{"replicas":null}}"#]);
+    assert!(removed.err.contains("spec.replicas: not removed"), "{}", removed.err);
+    assert_eq!((field(&world, ".spec.replicas"), field(&world, ".metadata.resourceVersion")), ("5".into(), version));
+    // Something else changes with it: that is written, and only that.
+    world
+        .kubectl(&["patch", "ct", "my-cron", "--type=merge", "-p", r#"{"spec":{"replicas":7,"image":"alpine"}}"#])
+        .good();
+    assert_eq!(
+        (field(&world, ".spec.replicas"), field(&world, ".spec.image"), field(&world, ".metadata.generation")),
+        ("5".into(), "alpine".into(), "3".into())
+    );
+}
+
+#[test]
+fn warnings_as_errors_apply_and_diff() {
+    if !has_kubectl() {
+        return;
+    }
+    let world = world();
+    let applied = world.kubectl(&["apply", "--warnings-as-errors", "-f", &data("my-cron.yaml")]);
+    assert!(applied.err.contains("error: 1 warning received"), "{}", applied.err);
+    let version = field(&world, ".metadata.resourceVersion");
+    let again = world.kubectl(&["apply", "-f", &data("my-cron.yaml")]);
+    assert!(again.ok && again.err.contains("dropped"), "{}", again.err);
+    assert_eq!(field(&world, ".metadata.resourceVersion"), version);
+    assert!(world.kubectl(&["diff", "-f", &data("my-cron.yaml")]).ok, "there is nothing to change");
+    let metrics = world.kubectl(&["get", "--raw", "/metrics"]).good();
+    assert!(
+        metrics.contains(r#"fieldgate_enabled{crd="crontabs.stable.example.com",name="Scaling",stage="alpha"} 0"#),
+        "{metrics}"
+    );
+    assert!(
+        metrics.contains(r#"fieldgate_suppressed_total{crd="crontabs.stable.example.com",name="Scaling",op="create"}"#)
+    );
+}
+
+#[test]
+fn explain_and_status_show_the_gate() {
+    if !has_kubectl() {
+        return;
+    }
+    let world = world();
+    let text = world.kubectl(&["explain", "crontab.spec.replicas"]).good();
+    assert!(text.contains("[alpha, gate Scaling: off]") && text.contains("How many run at once."), "{text}");
+    let state = |world: &World| {
+        world
+            .kubectl(&[
+                "get",
+                "crd",
+                "crontabs.stable.example.com",
+                "-o",
+                "jsonpath={.status.customFeatureGates.featureGates[0].enabled}",
+            ])
+            .good()
+    };
+    assert_eq!(state(&world), "false");
+    switch(&world, world.api(), true);
+    assert_eq!(state(&world), "true");
+    assert!(world.kubectl(&["explain", "crontab.spec.replicas"]).good().contains("[alpha, gate Scaling: on]"));
+}
+
+#[test]
+fn bad_gates_are_refused_and_a_put_without_gates_keeps_them() {
+    if !has_kubectl() {
+        return;
+    }
+    let world = world();
+    let bad = r#"{"spec":{"customFeatureGates":{"featureGates":[{"name":"X","preRelease":"alpha","fieldPaths":[".spec.nothing"]}]}}}"#;
+    let refused = world.kubectl(&["patch", "crd", "crontabs.stable.example.com", "--type=merge", "-p", bad]).bad();
+    assert!(refused.contains("spec.customFeatureGates.featureGates[0].fieldPaths[0]"), "{refused}");
+    let stored = world.kubectl(&["get", "crd", "crontabs.stable.example.com", "-o", "json"]).good();
+    let mut object: serde_json::Value = serde_json::from_str(&stored).unwrap();
+    object["spec"].as_object_mut().unwrap().remove("customFeatureGates");
+    let replaced = world.kubectl_with(&["replace", "-f", "-"], &object.to_string());
+    assert!(replaced.ok && replaced.err.contains("spec.customFeatureGates: kept"), "{}", replaced.err);
+    let gate = "jsonpath={.spec.customFeatureGates.featureGates[0].name}";
+    assert_eq!(world.kubectl(&["get", "crd", "crontabs.stable.example.com", "-o", gate]).good(), "Scaling");
+}
+
+#[test]
+fn a_flip_on_one_server_holds_for_writes_on_another() {
+    if !has_kubectl() {
+        return;
+    }
+    let world = world();
+    let other = world.another();
+    world.kubectl(&["create", "-f", &data("my-cron.yaml")]).good();
+    for round in 1..=8 {
+        let on = round % 2 == 1;
+        switch(&world, world.api(), on);
+        let before = field(&world, ".spec.replicas");
+        let patch = format!(r#"{{"spec":{{"replicas":{round}}}}}"#);
+        world.kubectl_on(&other, &["patch", "ct", "my-cron", "--type=merge", "-p", &patch], "").good();
+        let after = field(&world, ".spec.replicas");
+        assert_eq!(after, if on { round.to_string() } else { before }, "round {round}");
+    }
+    world.run(other.stop());
+}
+
+#[test]
+fn with_the_feature_off_gates_are_not_taken() {
+    if !has_kubectl() {
+        return;
+    }
+    let world = World::start_with(|options| options.feature_gates = "CRDFieldLevelVersioning=false".into());
+    world.kubectl(&["apply", "-f", &data("crontabs.yaml")]).good();
+    let patched = world.kubectl(&["patch", "crd", "crontabs.stable.example.com", "--type=json", "-p", GATE]);
+    assert!(patched.ok && patched.err.contains("CRDFieldLevelVersioning"), "{}", patched.err);
+    world.kubectl(&["create", "-f", &data("my-cron.yaml")]).good();
+    assert_eq!(field(&world, ".spec.replicas"), "2");
+}

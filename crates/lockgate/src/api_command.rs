@@ -1,0 +1,136 @@
+//! `lockgate apiserver` and `lockgate playground`: an API for custom resources on a store.
+
+use std::{error::Error, net::SocketAddr, path::PathBuf, process::ExitCode, time::Duration};
+
+use apiserver::{Options, Server};
+use clap::Parser;
+
+use crate::{embedded::Embedded, signal::StopSignal};
+
+/// Serves custom resources to kubectl and other Kubernetes clients, from any etcd v3 API.
+#[derive(Parser, Debug)]
+#[command(name = "lockgate apiserver")]
+struct ApiServer {
+    /// Endpoints of the store, such as 127.0.0.1:2379,127.0.0.1:22379. Without it a member runs within this process.
+    #[arg(long, value_delimiter = ',')]
+    etcd_servers: Vec<String>,
+    #[command(flatten)]
+    common: Common,
+}
+
+/// Starts a store and an API server in one process, to try things out.
+#[derive(Parser, Debug)]
+#[command(name = "lockgate playground")]
+struct Playground {
+    #[command(flatten)]
+    common: Common,
+}
+
+#[derive(clap::Args, Debug)]
+struct Common {
+    /// Where certificates, the kubeconfig and the data of an embedded member are kept.
+    #[arg(long, default_value = "lockgate.api")]
+    data_dir: PathBuf,
+    /// The address to serve on.
+    #[arg(long, default_value = "127.0.0.1:6443")]
+    listen: SocketAddr,
+    /// More names and addresses for the server's certificate.
+    #[arg(long, value_delimiter = ',')]
+    cert_names: Vec<String>,
+    /// Bearer tokens: lines of token,user,uid,"group1,group2".
+    #[arg(long)]
+    token_auth_file: Option<PathBuf>,
+    /// Features of the API server, such as CRDFieldLevelVersioning=false.
+    #[arg(long, default_value = "")]
+    feature_gates: String,
+}
+
+/// Runs a subcommand if the arguments name one.
+pub fn run(args: &[String]) -> Option<ExitCode> {
+    let name = args.first()?.as_str();
+    let command = || std::iter::once(format!("lockgate {name}")).chain(args[1..].iter().cloned());
+    let (servers, common) = match name {
+        "apiserver" => {
+            let parsed = ApiServer::parse_from(command());
+            (parsed.etcd_servers, parsed.common)
+        }
+        "playground" => (Vec::new(), Playground::parse_from(command()).common),
+        _ => return None,
+    };
+    Some(start(servers, common, name == "playground"))
+}
+
+fn start(servers: Vec<String>, common: Common, talkative: bool) -> ExitCode {
+    // A playground is for people: what it says is what to try next.
+    if !talkative && let Err(error) = server::logging::init_default() {
+        eprintln!("lockgate: {error}");
+        return ExitCode::FAILURE;
+    }
+    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            eprintln!("lockgate: failed to start threads: {error}");
+            return ExitCode::FAILURE;
+        }
+    };
+    let ended = runtime.block_on(serve(servers, common, talkative));
+    runtime.shutdown_timeout(Duration::from_millis(200));
+    match ended {
+        Ok(signal) => signal.die(),
+        Err(error) => {
+            eprintln!("lockgate: {}", chain(error.as_ref()));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn serve(servers: Vec<String>, common: Common, talkative: bool) -> Result<StopSignal, Box<dyn Error>> {
+    let embedded = match servers.is_empty() {
+        true => Some(Embedded::start(&common.data_dir.join("member")).await?),
+        false => None,
+    };
+    let etcd_servers = embedded.as_ref().map_or(servers, |embedded| vec![embedded.endpoint.clone()]);
+    let options = Options {
+        etcd_servers: etcd_servers.clone(),
+        data_dir: common.data_dir,
+        listen: common.listen,
+        names: common.cert_names,
+        token_file: common.token_auth_file,
+        feature_gates: common.feature_gates,
+    };
+    let server = Server::start(options).await?;
+    let kubeconfig = server.kubeconfig().canonicalize()?;
+    if talkative {
+        print!("{}", first_steps(&server.url(), &etcd_servers.join(","), &kubeconfig.display().to_string()));
+    } else {
+        tracing::info!(url = server.url(), kubeconfig = %kubeconfig.display(), "serving custom resources");
+    }
+    let signal = StopSignal::wait().await;
+    server.stop().await;
+    if let Some(embedded) = embedded {
+        let _ = tokio::time::timeout(server::STOP_MAX, embedded.server.stop()).await;
+    }
+    Ok(signal)
+}
+
+fn first_steps(url: &str, store: &str, kubeconfig: &str) -> String {
+    format!(
+        "The API server is ready at {url}, its store at {store}.\n\
+         Try, in another terminal:\n\n  \
+           export KUBECONFIG={kubeconfig}\n  \
+           kubectl get crd\n  \
+           kubectl create configmap greeting --from-literal=text=hello\n  \
+           kubectl get configmaps -o yaml\n\n\
+         docs/apiserver.md goes on from here. Ctrl-C stops both.\n"
+    )
+}
+
+fn chain(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        text.push_str(&format!(": {cause}"));
+        source = cause.source();
+    }
+    text
+}
