@@ -134,7 +134,7 @@ fn garbage(world: &World, base: &Path) -> Result<Ending> {
         std::fs::create_dir_all(&dir)?;
         Group::found(&dir, &[program, program, program], &[])
     };
-    let (etcd, mut ours) = (found(&world.etcd, "etcd")?, found(&world.ours, "ours")?);
+    let (etcd, mut ours) = (found(&world.etcd, "etcd")?, found(&Program::lockgate(&world.ours.path), "ours")?);
     let traffic = Traffic::start(ours.endpoints(), world.seed)?;
     let mut different = 0;
     for (n, request) in REQUESTS.iter().enumerate() {
