@@ -7,6 +7,11 @@ use clap::Parser;
 
 use crate::{embedded::Embedded, signal::StopSignal};
 
+/// What the help of the server says about these commands.
+pub const HELP: &str = "\nCommands:\n\n  \
+    lockgate apiserver    Serves custom resources to kubectl from any etcd v3 API; see lockgate apiserver --help.\n  \
+    lockgate playground   Starts a store and an API server in one process, to try things out.\n";
+
 /// Serves custom resources to kubectl and other Kubernetes clients, from any etcd v3 API.
 #[derive(Parser, Debug)]
 #[command(name = "lockgate apiserver")]

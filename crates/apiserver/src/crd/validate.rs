@@ -35,7 +35,8 @@ pub fn validate(definition: &Value, old: Option<&Value>) -> (Vec<FieldError>, Ve
     }
     let verdict = fieldgate::validate_crd(spec, old.map(|old| &old["spec"]));
     errors.extend(verdict.errors.into_iter().map(gate_error));
-    (errors, verdict.warnings)
+    let cautions = super::caution::cautions(definition, old);
+    (errors, verdict.warnings.into_iter().chain(cautions).collect())
 }
 
 fn gate_error(error: fieldgate::FieldError) -> FieldError {
