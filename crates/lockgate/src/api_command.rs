@@ -96,12 +96,11 @@ async fn serve(servers: Vec<String>, common: Common, talkative: bool) -> Result<
     };
     let etcd_servers = embedded.as_ref().map_or(servers, |embedded| vec![embedded.endpoint.clone()]);
     let options = Options {
-        etcd_servers: etcd_servers.clone(),
-        data_dir: common.data_dir,
         listen: common.listen,
         names: common.cert_names,
         token_file: common.token_auth_file,
         feature_gates: common.feature_gates,
+        ..Options::new(etcd_servers.clone(), common.data_dir)
     };
     let server = Server::start(options).await?;
     let kubeconfig = server.kubeconfig().canonicalize()?;
