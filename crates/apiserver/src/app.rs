@@ -1,6 +1,9 @@
 //! One request from first byte to last: who, what, may they, do it, count it.
 
-use std::{sync::Arc, time::Instant};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use bytes::{Bytes, BytesMut};
 use http::{HeaderValue, Method, Request, Response, header};
@@ -24,6 +27,7 @@ use crate::{
 };
 
 const BODY_BYTES_MAX: usize = 3 * 1024 * 1024;
+const BODY_WAIT_MAX: Duration = Duration::from_secs(60);
 const BODY_BYTES_READ_MAX: usize = 10 * BODY_BYTES_MAX;
 /// The Kubernetes whose API this is, for clients that choose their ways by it.
 const MINOR: &str = "33";
@@ -90,7 +94,7 @@ impl App {
         };
         let form = accept::form(request.headers())?;
         let (parts, body) = request.into_parts();
-        let call = Call { query, form, headers: parts.headers, body: collect(body).await? };
+        let call = Call { query, form, headers: parts.headers, body: collect_in_time(body).await? };
         if let Some(text) = self.api.resource(target).ok().and_then(|resource| resource.deprecation.clone()) {
             warnings.add(text);
         }
@@ -201,6 +205,14 @@ fn verb(method: &Method, route: &Route, query: &Query) -> &'static str {
         Method::PUT => "put",
         Method::PATCH => "patch on a collection",
         _ => "this method",
+    }
+}
+
+/// A client that does not send what it announced does not hold the server up for ever.
+async fn collect_in_time(body: Incoming) -> Result<Bytes> {
+    match tokio::time::timeout(BODY_WAIT_MAX, collect(body)).await {
+        Ok(collected) => collected,
+        Err(_) => Err(Status::timeout("the body of the request did not come in time")),
     }
 }
 

@@ -10,6 +10,8 @@ use crate::{
 };
 
 pub const DEFINITIONS: (&str, &str, &str) = ("apiextensions.k8s.io", "v1", "customresourcedefinitions");
+/// No definition can be in these.
+pub const GROUPS: [&str; 2] = [DEFINITIONS.0, "coordination.k8s.io"];
 /// These exist always and cannot be deleted.
 pub const NAMESPACES: [&str; 4] = ["default", "kube-system", "kube-public", "kube-node-lease"];
 

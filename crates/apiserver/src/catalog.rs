@@ -54,7 +54,8 @@ impl Catalog {
 
     fn add(&mut self, resource: Resource) {
         let id = (resource.group.clone(), resource.version.clone(), resource.plural.clone());
-        self.resources.insert(id, Arc::new(resource));
+        // A definition that somebody else stored does not take the place of a built-in kind, which came first.
+        self.resources.entry(id).or_insert_with(|| Arc::new(resource));
     }
 
     /// The same with one definition changed or gone. Resources of the others are kept as they are.

@@ -56,7 +56,7 @@ pub async fn run(store: Store, catalog: watch::Sender<Arc<Catalog>>, metrics: Me
 async fn follow(store: &Store, catalog: &watch::Sender<Arc<Catalog>>, metrics: &Metrics) {
     let revision = catalog.borrow().revision;
     count_gates(&catalog.borrow(), metrics);
-    let mut changes = store.watch(&prefix(), revision + 1);
+    let mut changes = store.watch(&prefix(), revision);
     while let Some(next) = changes.next().await {
         let response = match next {
             Ok(response) => response,
@@ -65,6 +65,9 @@ async fn follow(store: &Store, catalog: &watch::Sender<Arc<Catalog>>, metrics: &
         for event in response.events {
             let Some(kv) = event.kv else { continue };
             let entry = store::entry(kv);
+            if entry.revision <= revision {
+                continue; // known from the list; see `rest::watch` for why it comes again
+            }
             let changed = if event.r#type == EventType::Delete as i32 { None } else { definition(&entry) };
             let next = catalog.borrow().with(entry.revision, &entry.key, changed);
             publish(catalog, next, metrics);

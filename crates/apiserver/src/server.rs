@@ -31,6 +31,7 @@ use crate::{
 };
 
 const STORE_WAIT_MAX: Duration = Duration::from_secs(60);
+const BOOKMARK_EVERY: Duration = Duration::from_secs(55);
 
 /// Where the server keeps its things, listens and stores.
 #[derive(Clone, Debug)]
@@ -46,6 +47,8 @@ pub struct Options {
     pub token_file: Option<PathBuf>,
     /// As `--feature-gates` of the command.
     pub feature_gates: String,
+    /// How often a watch that asks for bookmarks gets one. Clients take a silent watch for dead after some minutes.
+    pub bookmark_every: Duration,
 }
 
 impl Options {
@@ -58,6 +61,7 @@ impl Options {
             names: Vec::new(),
             token_file: None,
             feature_gates: String::new(),
+            bookmark_every: BOOKMARK_EVERY,
         }
     }
 }
@@ -118,6 +122,7 @@ impl Server {
             metrics: metrics.clone(),
             janitor: Arc::new(Notify::new()),
             field_gates,
+            bookmark_every: options.bookmark_every,
         };
         let chores = vec![
             tokio::spawn(keeper::run(store.clone(), sender, metrics, field_gates)),

@@ -14,6 +14,25 @@ fn map(name: &str) -> Value {
 }
 
 #[test]
+fn a_watch_of_a_silent_store_gets_bookmarks() {
+    let world = World::start_with(|options| options.bookmark_every = std::time::Duration::from_millis(300));
+    world.run(async {
+        let mut http = Http::connect(world.api()).await;
+        let path = "/api/v1/configmaps?watch=true&allowWatchBookmarks=true&timeoutSeconds=2&resourceVersion=";
+        let now =
+            http.json("GET", MAPS, Value::Null).await.body["metadata"]["resourceVersion"].as_str().unwrap().to_owned();
+        let events = http.lines(&format!("{path}{now}")).await;
+        assert!(events.len() >= 2, "{events:?}");
+        let sound = |event: &Value| {
+            event["type"] == "BOOKMARK" && event["object"]["metadata"]["resourceVersion"] == now.as_str()
+        };
+        assert!(events.iter().all(sound), "{events:?}");
+        let silent = http.lines("/api/v1/configmaps?watch=true&timeoutSeconds=1").await;
+        assert!(silent.is_empty(), "bookmarks are for those who ask: {silent:?}");
+    });
+}
+
+#[test]
 fn bodies_and_queries() {
     let world = World::start();
     world.run(async {

@@ -7,6 +7,11 @@ use clap::Parser;
 
 use crate::{embedded::Embedded, signal::StopSignal};
 
+/// What the help of the server says about these commands.
+pub const HELP: &str = "\nCommands:\n\n  \
+    lockgate apiserver    Serves custom resources to kubectl from any etcd v3 API; see lockgate apiserver --help.\n  \
+    lockgate playground   Starts a store and an API server in one process, to try things out.\n";
+
 /// Serves custom resources to kubectl and other Kubernetes clients, from any etcd v3 API.
 #[derive(Parser, Debug)]
 #[command(name = "lockgate apiserver")]
@@ -91,12 +96,11 @@ async fn serve(servers: Vec<String>, common: Common, talkative: bool) -> Result<
     };
     let etcd_servers = embedded.as_ref().map_or(servers, |embedded| vec![embedded.endpoint.clone()]);
     let options = Options {
-        etcd_servers: etcd_servers.clone(),
-        data_dir: common.data_dir,
         listen: common.listen,
         names: common.cert_names,
         token_file: common.token_auth_file,
         feature_gates: common.feature_gates,
+        ..Options::new(etcd_servers.clone(), common.data_dir)
     };
     let server = Server::start(options).await?;
     let kubeconfig = server.kubeconfig().canonicalize()?;

@@ -25,7 +25,7 @@ fn main() -> ExitCode {
     let config = match Config::from_args(&args, &env) {
         Ok(Parsed::Run(config)) => *config,
         Ok(Parsed::Help(text)) => {
-            print!("{text}");
+            print!("{text}{}", api_command::HELP);
             return ExitCode::SUCCESS;
         }
         Ok(Parsed::Version) => {

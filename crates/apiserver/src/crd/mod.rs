@@ -1,5 +1,6 @@
 //! Custom resource definitions: what they must be, what state they are in, and the resources they make.
 
+mod caution;
 mod gating;
 mod names;
 mod status;

@@ -35,7 +35,8 @@ pub fn validate(definition: &Value, old: Option<&Value>) -> (Vec<FieldError>, Ve
     }
     let verdict = fieldgate::validate_crd(spec, old.map(|old| &old["spec"]));
     errors.extend(verdict.errors.into_iter().map(gate_error));
-    (errors, verdict.warnings)
+    let cautions = super::caution::cautions(definition, old);
+    (errors, verdict.warnings.into_iter().chain(cautions).collect())
 }
 
 fn gate_error(error: fieldgate::FieldError) -> FieldError {
@@ -62,10 +63,27 @@ fn check_name(definition: &Value, errors: &mut Vec<FieldError>) {
     } else if !group.contains('.') {
         errors.push(FieldError::invalid("spec.group", group, "should be a domain with at least one dot"));
     }
+    check_group(definition, group, errors);
     let name = object::meta(definition, "name");
     if name != format!("{plural}.{group}") {
         let detail = "must be spec.names.plural+\".\"+spec.group";
         errors.push(FieldError::invalid("metadata.name", name, detail));
+    }
+}
+
+/// Groups of the server itself are closed, as definitions in them would lie over its own objects; other groups of Kubernetes
+/// need its word.
+fn check_group(definition: &Value, group: &str, errors: &mut Vec<FieldError>) {
+    const APPROVAL: &str = "api-approved.kubernetes.io";
+    let protected =
+        ["k8s.io", "kubernetes.io"].iter().any(|owner| group == *owner || group.ends_with(&format!(".{owner}")));
+    if crate::builtin::GROUPS.contains(&group) {
+        errors.push(FieldError::invalid("spec.group", group, "is a group of built-in kinds"));
+    } else if protected && text(&definition["metadata"]["annotations"][APPROVAL]).is_empty() {
+        let detail = format!(
+            "protected groups must have approval annotation {APPROVAL:?}, see https://github.com/kubernetes/enhancements/pull/1111"
+        );
+        errors.push(FieldError::required(format!("metadata.annotations[{APPROVAL}]"), detail));
     }
 }
 
@@ -206,6 +224,22 @@ mod tests {
         *object.pointer_mut(pointer).unwrap() = value;
         let errors = validate(&object, None).0;
         if errors.is_empty() { String::new() } else { crate::field::join(&errors) }
+    }
+
+    #[test]
+    fn groups_of_others_are_closed() {
+        let with_group = |group: &str| {
+            let mut object = definition();
+            object["spec"]["group"] = group.into();
+            object["metadata"]["name"] = format!("foos.{group}").into();
+            crate::field::join(&validate(&object, None).0)
+        };
+        let said = with_group("coordination.k8s.io");
+        assert_eq!(said, r#"spec.group: Invalid value: "coordination.k8s.io": is a group of built-in kinds"#);
+        assert!(
+            with_group("x.k8s.io")
+                .starts_with("metadata.annotations[api-approved.kubernetes.io]: Required value: protected groups")
+        );
     }
 
     #[test]

@@ -47,6 +47,8 @@ pub struct Api {
     pub janitor: Arc<Notify>,
     /// Whether gates of definitions are heeded (`CRDFieldLevelVersioning`).
     pub field_gates: bool,
+    /// How often a watch that asks for bookmarks gets one.
+    pub bookmark_every: Duration,
 }
 
 /// One request, read and parsed.

@@ -58,7 +58,17 @@ async fn put(store: &Store, key: String, object: &Value) {
 async fn stale_server(store: &Store) -> (Api, watch::Sender<Arc<Catalog>>) {
     let (sender, catalog) = watch::channel(Arc::new(keeper::load(store, true).await.unwrap()));
     let (metrics, janitor) = (Metrics::new().unwrap(), Arc::new(Notify::new()));
-    (Api { store: store.clone(), catalog, metrics, janitor, field_gates: true }, sender)
+    (
+        Api {
+            store: store.clone(),
+            catalog,
+            metrics,
+            janitor,
+            field_gates: true,
+            bookmark_every: Duration::from_secs(60),
+        },
+        sender,
+    )
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -31,7 +31,6 @@ use crate::{
 
 /// Events that wait for a slow client; the next waits with the store.
 const EVENTS_MAX: usize = 64;
-const BOOKMARK_EVERY: Duration = Duration::from_secs(55);
 /// Without a limit of the client's own a watch ends by itself, so that clients spread over servers again.
 const SECONDS_MIN: u64 = 1800;
 const INITIAL_END: &str = "k8s.io/initial-events-end";
@@ -46,6 +45,8 @@ struct Watch {
     include: Include,
     bookmarks: bool,
     headers_sent: bool,
+    /// What happened up to this revision is known to the client.
+    seen: i64,
     events: mpsc::Sender<Bytes>,
 }
 
@@ -75,6 +76,7 @@ impl Api {
             include: present::include(call)?,
             bookmarks: call.query.flag("allowWatchBookmarks"),
             headers_sent: false,
+            seen: 0,
             events,
         };
         let gauge = self.metrics.watches.clone();
@@ -101,9 +103,17 @@ impl Watch {
             WatchStart::After(revision) => revision,
             WatchStart::State { mark, at_least } => self.state(mark, at_least).await?,
         };
+        self.seen = revision;
+        let now = match self.api.store.revision().await {
+            Ok(now) => now,
+            Err(status) => return self.fail(&status).await,
+        };
         let prefix = self.resource.prefix_in(self.target.namespace.as_deref());
-        let mut changes = self.api.store.watch(&prefix, revision + 1);
-        let mut bookmark = tokio::time::interval_at(Instant::now() + BOOKMARK_EVERY, BOOKMARK_EVERY);
+        // From a revision that is there, not from the next one: a store tells no progress to watches that begin in the future,
+        // nor to others beside them. What is known already is left out below.
+        let mut changes = self.api.store.watch(&prefix, revision.min(now));
+        let every = self.api.bookmark_every;
+        let mut bookmark = tokio::time::interval_at(Instant::now() + every, every);
         let mut catalog = self.api.catalog.clone();
         loop {
             tokio::select! {
@@ -156,7 +166,7 @@ impl Watch {
         };
         if response.events.is_empty() && self.bookmarks {
             let revision = response.header.as_ref().map_or(0, |header| header.revision);
-            return self.bookmark(revision, false).await;
+            return self.bookmark(revision.max(self.seen), false).await;
         }
         for event in response.events {
             if let Some((kind, object)) = self.translate(event) {
@@ -171,6 +181,9 @@ impl Watch {
         let deleted = event.r#type == EventType::Delete as i32;
         let kv = event.kv?;
         let revision = kv.mod_revision;
+        if revision <= self.seen {
+            return None;
+        }
         let read = |entry: Entry| readable(&self.resource, &entry).ok();
         let before = event.prev_kv.map(store::entry).and_then(read).filter(|object| self.selector.matches(object));
         let after = if deleted { None } else { read(store::entry(kv)).filter(|object| self.selector.matches(object)) };

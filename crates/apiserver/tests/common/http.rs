@@ -71,6 +71,17 @@ impl Http {
         Answer { code, body: serde_json::from_slice(&bytes).unwrap_or_default(), warnings }
     }
 
+    /// All events of a watch that ends by itself.
+    pub async fn lines(&mut self, path: &str) -> Vec<Value> {
+        let request =
+            http::Request::builder().uri(path).header("host", &self.host).body(Full::default()).expect("a request");
+        self.sender.ready().await.expect("the connection is open");
+        let response = self.sender.send_request(request).await.expect("an answer");
+        assert_eq!(response.status(), 200);
+        let bytes = response.into_body().collect().await.expect("a body").to_bytes();
+        bytes.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok()).collect()
+    }
+
     pub async fn json(&mut self, method: &str, path: &str, body: Value) -> Answer {
         self.send(method, path, "application/json", body.to_string()).await
     }
