@@ -1,9 +1,9 @@
 //! Runs the scenarios of `testdata/scripts`. `UPDATE_GOLDENFILES=1` rewrites what they print.
 
+mod support;
+
 use std::{
     collections::{BTreeMap, BTreeSet},
-    fs,
-    path::Path,
     time::Duration,
 };
 
@@ -16,29 +16,7 @@ use proto::{Version, raftpb::ConfState};
 
 #[test]
 fn scripts() {
-    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata/scripts");
-    let mut files: Vec<_> = fs::read_dir(dir).expect("scripts").map(|e| e.expect("an entry").path()).collect();
-    files.sort();
-    assert!(files.len() > 5);
-    let mut failed = Vec::new();
-    for file in files {
-        let text = fs::read_to_string(&file).expect("a script");
-        let (commands, want) = text.split_once("---\n").unwrap_or((&text, ""));
-        let mut script = Script::default();
-        let mut got = String::new();
-        for line in commands.lines().filter(|l| !l.starts_with('#') && !l.trim().is_empty()) {
-            let words: Vec<_> = line.split_whitespace().collect();
-            if let Some(said) = script.run(words[0], &words[1..]) {
-                got += &format!("> {line}\n{said}\n");
-            }
-        }
-        if std::env::var_os("UPDATE_GOLDENFILES").is_some() {
-            fs::write(&file, format!("{commands}---\n{got}")).expect("writes the script");
-        } else if got != want {
-            failed.push(format!("{}:\n{got}", file.display()));
-        }
-    }
-    assert!(failed.is_empty(), "{}", failed.join("\n"));
+    support::run_scripts("scripts", 5, Script::run);
 }
 
 #[derive(Default)]
