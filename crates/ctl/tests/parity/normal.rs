@@ -78,8 +78,7 @@ impl Normal {
             text = self.versions.iter().fold(text, |text, (name, version)| text.replace(version, name));
         }
         for (name, known) in &self.texts {
-            // An id of fewer than sixteen digits is printed with spaces before it, or padded in a table.
-            text = text.replace(&format!("{known:>16}"), name).replace(known, name);
+            text = one_space_before(&text.replace(known, name), name);
         }
         text = mask_after(&text, "remaining(");
         text = mask_after(&text, "\"ttl\":");
@@ -120,6 +119,28 @@ fn varint(mut value: u64) -> Vec<u8> {
     }
     bytes.push(value as u8);
     bytes
+}
+
+/// An id of fewer than sixteen digits may be padded with spaces; any number of them counts as one.
+fn one_space_before(text: &str, name: &str) -> String {
+    let mut parts = text.split(name);
+    let mut out = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let kept = out.trim_end_matches(' ').len();
+        out.truncate(out.len().min(kept + 1));
+        out.extend([name, part]);
+    }
+    out
+}
+
+#[test]
+fn padding_counts_as_one_space() {
+    for text in ["ID :abc", "ID : abc", "ID :  abc", "abc abc", "abcabc"] {
+        let mut normal = Normal::default();
+        normal.word("M", "abc");
+        let expected = text.replace("  ", " ").replace("abc", "M");
+        assert_eq!(normal.text(&Case::default(), text), expected);
+    }
 }
 
 /// Hides the positive number that follows `mark`.
