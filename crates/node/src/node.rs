@@ -82,6 +82,8 @@ pub struct NodeStatus {
     /// 0 if there is none.
     pub leader: u64,
     pub is_leader: bool,
+    /// Of the last entry, committed or not.
+    pub last_index: u64,
     pub commit_index: u64,
     pub applied_index: u64,
 }
@@ -395,6 +397,7 @@ impl Node {
             term: status.term,
             leader: self.shared.leader(),
             is_leader: status.is_leader,
+            last_index: status.last,
             commit_index: status.commit,
             applied_index: self.shared.applied.index(),
         }

@@ -14,6 +14,8 @@ use crate::{
 
 /// A leader must be there so long after the last fault; then all members must be equal within the same time.
 const RECOVERY: u64 = 30 * SECOND;
+/// Half-seconds without a change: longer than two syncs of the slowest disk, behind which a proposal may wait.
+const STABLE: u32 = 8;
 /// Leases end on their own within this time after their last promise: an election and the chores' interval.
 const LEASE_SLACK: u64 = 12 * SECOND;
 
@@ -59,7 +61,7 @@ impl Simulation {
             self.run_until(self.now + 500 * MS)?;
             let leader = self.leader();
             stable = if leader.is_some_and(|leader| self.is_caught_up(leader)) { stable + 1 } else { 0 };
-            if let Some(leader) = leader.filter(|_| stable >= 4) {
+            if let Some(leader) = leader.filter(|_| stable >= STABLE) {
                 return Ok(leader);
             }
         }
@@ -67,10 +69,11 @@ impl Simulation {
         self.fail(format!("no leader after {} s without faults: {}", RECOVERY / SECOND, states.join("; ")))
     }
 
+    /// Nothing is under way any more that could add or remove a member.
     fn is_caught_up(&self, machine: usize) -> bool {
         self.machines[machine].member.as_ref().is_some_and(|member| {
             let status = member.node().status();
-            status.applied_index == status.commit_index
+            status.applied_index == status.commit_index && status.commit_index == status.last_index
         })
     }
 

@@ -58,6 +58,7 @@ fn five_members() {
 #[test_case(10; "a leader that removes itself")]
 #[test_case(23; "a lease let go by a leader that had been asleep")]
 #[test_case(101; "a lease renewed by a leader that had been asleep")]
+#[test_case(192; "a member added behind a slow disk")]
 #[test_case(253; "a stale read of the only voter beside a learner")]
 #[test_case(10035; "an election before a received database is in place")]
 #[test_case(11541; "an older snapshot recorded after a received one")]
