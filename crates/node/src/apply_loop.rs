@@ -135,7 +135,9 @@ impl ApplyLoop {
         if let Some(last) = entries.last() {
             self.shared.set_applied_term(last.term());
             self.shared.applied.advance(last.index());
-            if self.shared.leader() == 0 {
+            // The next change may wait for this one.
+            let changed = entries.iter().any(|entry| entry.r#type() != raftpb::EntryType::EntryNormal);
+            if changed || self.shared.leader() == 0 {
                 self.proposer.send(Input::Applied);
             }
             self.maybe_snapshot(last)?;

@@ -157,6 +157,11 @@ impl Core {
         self.raw.raft.step(message)
     }
 
+    /// Whether a configuration change may still be under way: the crate would make nothing of another one.
+    pub fn awaits_conf_change(&self) -> bool {
+        self.raw.raft.state == StateRole::Leader && self.raw.raft.has_pending_conf()
+    }
+
     pub fn handle_applied(&mut self, index: u64) {
         if index > self.raw.raft.raft_log.applied() {
             self.raw.advance_apply_to(index);

@@ -122,6 +122,8 @@ pub(crate) struct RaftLoop<L: Log> {
     parts: RaftParts<L>,
     /// Proposals that wait for a leader, and since when.
     held: Vec<(Instant, Proposal)>,
+    /// Other members' configuration changes that wait for one under way, and since when.
+    waiting: Vec<(Instant, raftpb::Message)>,
     reads: Reads,
     /// A commit index that is not yet in the log; it goes with the next write.
     unsaved_state: Option<raftpb::HardState>,
@@ -150,6 +152,7 @@ impl<L: Log> RaftLoop<L> {
         RaftLoop {
             parts,
             held: Vec::new(),
+            waiting: Vec::new(),
             reads: Reads::default(),
             unsaved_state: None,
             snapshots_in_flight: 0,
@@ -252,6 +255,7 @@ impl<L: Log> RaftLoop<L> {
         let applied = self.parts.shared.applied.index();
         self.parts.core.handle_applied(applied);
         self.versions_ahead.applied(applied);
+        self.receive_waiting()?;
         if self.parts.shared.leader() == 0 {
             self.parts.core.lead_if_alone();
         }
@@ -312,6 +316,9 @@ impl<L: Log> RaftLoop<L> {
         }
         if message.r#type() == raftpb::MessageType::MsgTransferLeader {
             self.note_offer();
+        }
+        if self.must_wait(message) {
+            return Ok(());
         }
         match self.parts.core.handle_message(message) {
             Ok(()) => Ok(()),
@@ -460,6 +467,71 @@ mod tests {
         let now = b.raft.now;
         b.raft.pass(None, now).unwrap();
         assert_eq!(b.raft.parts.log.0, [20, 30]);
+    }
+
+    fn conf_change(id: u64) -> Bytes {
+        use prost::Message;
+        let change = raftpb::ConfChange { id: Some(id), node_id: Some(9), ..Default::default() };
+        raftpb::ConfChange { r#type: Some(raftpb::ConfChangeType::ConfChangeRemoveNode as i32), ..change }
+            .encode_to_vec()
+            .into()
+    }
+
+    /// The configuration changes among entries that were handed on, and the highest index.
+    fn handed_on(b: &Bench) -> (usize, u64) {
+        let entries: Vec<_> = b.look.entries.lock().try_iter().collect();
+        let entries = entries.iter().filter_map(|work| if let ToApply::Entries(e) = work { Some(e) } else { None });
+        let entries: Vec<_> = entries.flatten().collect();
+        let changes = entries.iter().filter(|entry| entry.r#type() != raftpb::EntryType::EntryNormal).count();
+        (changes, entries.last().map_or(0, |entry| entry.index()))
+    }
+
+    /// One that came too soon would become an empty entry, and its caller would wait for nothing.
+    #[test]
+    fn configuration_changes_wait_for_each_other() {
+        let mut b = bench();
+        b.raft.work().unwrap();
+        b.shared.applied.advance(handed_on(&b).1);
+        let forwarded = raftpb::Message {
+            r#type: Some(raftpb::MessageType::MsgProp as i32),
+            from: Some(1),
+            to: Some(1),
+            entries: vec![raftpb::Entry {
+                r#type: Some(raftpb::EntryType::EntryConfChange as i32),
+                data: Some(conf_change(9)),
+                ..Default::default()
+            }],
+            ..Default::default()
+        };
+        b.inputs.send(Input::Message(Box::new(forwarded.clone()))).unwrap();
+        b.inputs.send(Input::Message(Box::new(forwarded))).unwrap();
+        for id in 1..=3 {
+            b.inputs.send(Input::ProposeConfChange { id, change: conf_change(id) }).unwrap();
+        }
+        for round in 0..5 {
+            b.raft.pass(None, b.raft.now).unwrap();
+            let (changes, last) = handed_on(&b);
+            assert_eq!(changes, 1, "round {round}");
+            b.raft.pass(None, b.raft.now).unwrap();
+            assert_eq!(handed_on(&b), (0, 0), "round {round}: it is not applied yet");
+            b.shared.applied.advance(last);
+        }
+        assert!(b.raft.held.is_empty() && b.raft.waiting.is_empty());
+    }
+
+    /// Nobody waits for them any more.
+    #[test]
+    fn configuration_changes_do_not_wait_forever() {
+        let mut b = bench();
+        b.raft.work().unwrap();
+        for id in [1, 2] {
+            b.inputs.send(Input::ProposeConfChange { id, change: conf_change(id) }).unwrap();
+        }
+        b.raft.pass(None, b.raft.now).unwrap();
+        assert_eq!(b.raft.held.len(), 1);
+        let later = b.raft.now + b.raft.parts.request_timeout;
+        b.raft.pass(None, later).unwrap();
+        assert!(b.raft.held.is_empty());
     }
 
     /// Whoever led and does not any more would send it to the new leader: a lease that was renewed there would end.

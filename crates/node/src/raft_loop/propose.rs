@@ -5,7 +5,10 @@ use std::time::Instant;
 use proto::raftpb;
 
 use super::{Proposal, RaftLoop};
-use crate::world::Log;
+use crate::{error::FatalError, world::Log};
+
+/// Members that ask for more changes at once than a cluster has members get no answer.
+const WAITING_MAX: usize = 64;
 
 impl<L: Log> RaftLoop<L> {
     /// What another member's proposal may not bring into the log, for the sake of a third one's.
@@ -38,18 +41,47 @@ impl<L: Log> RaftLoop<L> {
             self.held = proposals.into_iter().map(|(since, p)| (since.unwrap_or(now), p)).collect();
             return;
         }
-        let (changes, requests): (Vec<_>, Vec<_>) =
-            proposals.into_iter().map(|(_, p)| p).partition(|p| p.is_conf_change);
-        let requests = self.drop_unloggable(requests);
+        let (changes, requests): (Vec<_>, Vec<_>) = proposals.into_iter().partition(|(_, p)| p.is_conf_change);
+        let requests = self.drop_unloggable(requests.into_iter().map(|(_, p)| p).collect());
         if !requests.is_empty() {
             let data = requests.iter().map(|p| p.data.clone()).collect();
             let result = self.parts.core.handle_proposals(data);
             self.note_dropped(result, requests.iter().map(|p| p.id));
         }
-        for change in changes {
+        for (since, change) in changes {
+            if self.parts.core.awaits_conf_change() {
+                self.held.push((since.unwrap_or(self.now), change));
+                continue;
+            }
             let result = self.parts.core.handle_conf_change_proposal(change.data);
             self.note_dropped(result, [change.id]);
         }
+    }
+
+    /// A configuration change of another member waits, like our own, until the one before it is applied here. That member
+    /// may have applied it sooner, and answered; the core would drop the next one silently.
+    pub(super) fn must_wait(&mut self, message: &raftpb::Message) -> bool {
+        let is_change = |entry: &raftpb::Entry| entry.r#type() != raftpb::EntryType::EntryNormal;
+        let waits = message.r#type() == raftpb::MessageType::MsgProp
+            && message.entries.iter().any(is_change)
+            && self.parts.core.awaits_conf_change();
+        if waits && self.waiting.len() < WAITING_MAX {
+            self.waiting.push((self.now, message.clone()));
+        }
+        waits
+    }
+
+    /// Those that waited come again, and may have to go on waiting.
+    pub(super) fn receive_waiting(&mut self) -> Result<(), FatalError> {
+        let (timeout, now) = (self.parts.request_timeout, self.now);
+        for (since, message) in std::mem::take(&mut self.waiting) {
+            if now.saturating_duration_since(since) >= timeout {
+                continue;
+            }
+            self.receive(&message)?;
+            self.waiting.iter_mut().filter(|(at, _)| *at == now).for_each(|(at, _)| *at = since);
+        }
+        Ok(())
     }
 
     /// The proposer has asked already, but versions may be changing behind its back, even in this very pass: while they

@@ -1,0 +1,119 @@
+//! What gates cost the server: `cargo run --release -p lockgate --example cost [--callgrind] target/release/lockgate`.
+//!
+//! By default it sends the same calls with and without `require-feature` over one connection, in turns, and reads from the
+//! kernel how long the server's threads ran. Wall time says little here: it is mostly the network's and the disk's.
+//! With `--callgrind` the server runs under valgrind, which counts instructions: no other work on the machine matters. That
+//! also compares a cluster whose gates are in use with one whose are not.
+
+mod load;
+mod server;
+
+use std::error::Error;
+
+use load::{Call, send};
+use server::{Gates, Server};
+use tonic::transport::Channel;
+
+const ROUNDS: usize = 21;
+const CALLS: usize = 10_000;
+/// Instructions are counted in fewer rounds: they hardly differ.
+const COUNTED_ROUNDS: usize = 5;
+const CALL_KINDS: [Call; 3] = [Call::SerializableRange, Call::Range, Call::Put];
+
+type Outcome<T> = Result<T, Box<dyn Error>>;
+
+#[tokio::main]
+async fn main() -> Outcome<()> {
+    let mut args: Vec<_> = std::env::args().skip(1).collect();
+    let counting = args.iter().any(|arg| arg == "--callgrind");
+    args.retain(|arg| arg != "--callgrind");
+    let binary = args.first().ok_or("name the server's binary")?;
+    if counting { count(binary).await } else { time(binary).await }
+}
+
+/// Nanoseconds of a required feature.
+async fn time(binary: &str) -> Outcome<()> {
+    let server = Server::start(binary, Gates::On, false)?;
+    let channel = server.connect().await?;
+    for call in CALL_KINDS {
+        let mut rows = Vec::new();
+        for round in 0..ROUNDS {
+            rows.push(both(&server, &channel, call, round).await?);
+        }
+        report(&format!("{call:?}, required"), "ns of CPU", &rows);
+    }
+    Ok(())
+}
+
+/// Instructions of gates in use, and of a required feature.
+async fn count(binary: &str) -> Outcome<()> {
+    let mut used = Vec::new();
+    for _ in 0..COUNTED_ROUNDS {
+        let mut cost = [0.0; 2];
+        for (gates, cost) in [Gates::Off, Gates::On].into_iter().zip(&mut cost) {
+            let server = Server::start(binary, gates, true)?;
+            let channel = server.connect().await?;
+            send(&channel, Call::Put, false, CALLS / 4).await?;
+            *cost = counted(&server, &channel, Call::Put, false).await?;
+        }
+        used.push(cost);
+    }
+    report("Put, gates in use", "instructions", &used);
+    let server = Server::start(binary, Gates::On, true)?;
+    let channel = server.connect().await?;
+    for call in CALL_KINDS {
+        send(&channel, call, true, CALLS / 4).await?;
+        let mut rows = Vec::new();
+        for _ in 0..COUNTED_ROUNDS {
+            let without = counted(&server, &channel, call, false).await?;
+            rows.push([without, counted(&server, &channel, call, true).await?]);
+        }
+        report(&format!("{call:?}, required"), "instructions", &rows);
+    }
+    Ok(())
+}
+
+async fn counted(server: &Server, channel: &Channel, call: Call, required: bool) -> Outcome<f64> {
+    server.count_from_zero()?;
+    send(channel, call, required, CALLS).await?;
+    Ok(server.counted()? as f64 / CALLS as f64)
+}
+
+/// Without and with a required feature; which comes first changes from round to round.
+async fn both(server: &Server, channel: &Channel, call: Call, round: usize) -> Outcome<[f64; 2]> {
+    let mut cost = [0.0; 2];
+    for required in [round % 2 == 0, round % 2 == 1] {
+        let begin = server.ran()?;
+        send(channel, call, required, CALLS).await?;
+        cost[usize::from(required)] = (server.ran()? - begin) as f64 / CALLS as f64;
+    }
+    Ok(cost)
+}
+
+fn report(what: &str, unit: &str, rows: &[[f64; 2]]) {
+    let sorted = |value: fn(&[f64; 2]) -> f64| {
+        let mut values: Vec<_> = rows.iter().map(value).collect();
+        values.sort_by(f64::total_cmp);
+        values
+    };
+    let middle = rows.len() / 2;
+    let (without, with) = (sorted(|row| row[0])[middle], sorted(|row| row[1])[middle]);
+    let difference = sorted(|row| row[1] - row[0]);
+    let (low, high) = interval(rows.len());
+    println!(
+        "{what}: {with:.0} {unit} a call, {without:.0} without; the difference is {:.0} ({:+.2} %), its median's 95 % interval \
+         {:.0} to {:.0} ({} rounds of {CALLS})",
+        difference[middle],
+        difference[middle] * 100.0 / without,
+        difference[low],
+        difference[high],
+        rows.len(),
+    );
+}
+
+/// Ranks between which the median lies, by the sign test.
+fn interval(count: usize) -> (usize, usize) {
+    let half = 0.98 * (count as f64).sqrt();
+    let low = (count as f64 / 2.0 - half).floor().max(0.0) as usize;
+    (low, count - 1 - low)
+}
