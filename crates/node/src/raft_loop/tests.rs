@@ -1,0 +1,201 @@
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::mpsc,
+    time::SystemTime,
+};
+
+use membership::{ClusterId, MemberId};
+
+use raft::eraftpb::{ConfState, HardState};
+
+use super::*;
+use crate::{
+    core::CoreOptions,
+    log_store::LogStore,
+    world::{NoNetwork, Observer, SystemClock},
+};
+
+/// Keeps the indices of snapshot records.
+#[derive(Default)]
+struct NoLog(Vec<u64>);
+
+impl Log for NoLog {
+    fn append(&mut self, _: Option<&raftpb::HardState>, _: &[raftpb::Entry]) -> Result<(), wal::Error> {
+        Ok(())
+    }
+
+    fn sync(&mut self) -> Result<Duration, wal::Error> {
+        Ok(Duration::ZERO)
+    }
+
+    fn save_snapshot(&mut self, record: &walpb::Snapshot) -> Result<(), wal::Error> {
+        self.0.push(record.index());
+        Ok(())
+    }
+
+    fn release_to(&mut self, _: u64) -> Result<(), wal::Error> {
+        Ok(())
+    }
+}
+
+/// Stands where the apply thread would: notes how many entries had been handed on when the leader became known.
+struct Look {
+    entries: Mutex<Receiver<ToApply>>,
+    early: Mutex<Option<usize>>,
+}
+
+impl Observer for Look {
+    fn leader_changed(&self, leader: u64) {
+        if leader != 0 {
+            *self.early.lock() = Some(self.entries.lock().try_iter().count());
+        }
+    }
+}
+
+struct Bench {
+    raft: RaftLoop<NoLog>,
+    look: Arc<Look>,
+    shared: Arc<Shared>,
+    inputs: Sender<Input>,
+    _dir: tempfile::TempDir,
+}
+
+/// The only member of a cluster.
+fn bench() -> Bench {
+    let (to_apply, entries) = mpsc::channel();
+    let look = Arc::new(Look { entries: Mutex::new(entries), early: Mutex::default() });
+    let conf = ConfState { voters: vec![1], ..Default::default() };
+    let store = LogStore::new((0, 0), HardState::default(), conf, Vec::new());
+    let options = CoreOptions { id: 1, election_ticks: 10, pre_vote: true, applied: 0, seed: 1 };
+    let core = Core::new(&options, store, &slog::Logger::root(slog::Discard, slog::o!())).unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let backend = storage::Backend::open(&dir.path().join("db"), storage::Options::default()).unwrap();
+    let lessor = Lessor::load(&backend.view(), lease::Options::default()).unwrap();
+    let time = Time::begin(Arc::new(SystemClock));
+    let shared = Arc::new(Shared::new(0, look.clone(), time.now(), Duration::from_millis(100)));
+    let (lessor, tick) = (Arc::new(Mutex::new(lessor)), Duration::from_millis(100));
+    let (sender, inputs) = mpsc::channel();
+    let raft = RaftLoop::new(RaftParts {
+        core,
+        log: NoLog::default(),
+        inputs,
+        to_apply,
+        shared: shared.clone(),
+        lessor,
+        network: Arc::new(NoNetwork),
+        cluster: Arc::new(RwLock::new(Cluster::new(ClusterId(1), MemberId(1), BTreeMap::new(), BTreeSet::new(), None))),
+        ids: Arc::new(RequestIds::new(1, SystemTime::UNIX_EPOCH)),
+        time,
+        tick,
+        catch_up_entries: 0,
+        request_timeout: Duration::from_secs(7),
+    });
+    Bench { raft, look, shared, inputs: sender, _dir: dir }
+}
+
+/// Otherwise the lessor of a new leader stays asleep: no lease ends, none can be renewed.
+#[test]
+fn a_leader_is_known_before_its_first_entry_is_handed_on() {
+    let mut b = bench();
+    b.raft.work().unwrap();
+    assert!(b.shared.status().is_leader);
+    assert_eq!(*b.look.early.lock(), Some(0));
+    assert_eq!(b.look.entries.lock().try_iter().count(), 1);
+}
+
+/// The newest record is where the next start begins, so the entries after it must be in the log.
+#[test]
+fn an_older_snapshot_is_not_recorded_after_a_newer_one() {
+    let mut b = bench();
+    b.raft.work().unwrap();
+    for index in [20, 17, 20, 30] {
+        let conf_state = Some(raftpb::ConfState { voters: vec![1], ..Default::default() });
+        let record = walpb::Snapshot { index: Some(index), term: Some(1), conf_state };
+        b.inputs.send(Input::Snapshot { record }).unwrap();
+    }
+    let now = b.raft.now;
+    b.raft.pass(None, now).unwrap();
+    assert_eq!(b.raft.parts.log.0, [20, 30]);
+}
+
+fn conf_change(id: u64) -> Bytes {
+    use prost::Message;
+    let change = raftpb::ConfChange { id: Some(id), node_id: Some(9), ..Default::default() };
+    raftpb::ConfChange { r#type: Some(raftpb::ConfChangeType::ConfChangeRemoveNode as i32), ..change }
+        .encode_to_vec()
+        .into()
+}
+
+/// The configuration changes among entries that were handed on, and the highest index.
+fn handed_on(b: &Bench) -> (usize, u64) {
+    let entries: Vec<_> = b.look.entries.lock().try_iter().collect();
+    let entries = entries.iter().filter_map(|work| if let ToApply::Entries(e) = work { Some(e) } else { None });
+    let entries: Vec<_> = entries.flatten().collect();
+    let changes = entries.iter().filter(|entry| entry.r#type() != raftpb::EntryType::EntryNormal).count();
+    (changes, entries.last().map_or(0, |entry| entry.index()))
+}
+
+/// One that came too soon would become an empty entry, and its caller would wait for nothing.
+#[test]
+fn configuration_changes_wait_for_each_other() {
+    let mut b = bench();
+    b.raft.work().unwrap();
+    b.shared.applied.advance(handed_on(&b).1);
+    let forwarded = raftpb::Message {
+        r#type: Some(raftpb::MessageType::MsgProp as i32),
+        from: Some(1),
+        to: Some(1),
+        entries: vec![raftpb::Entry {
+            r#type: Some(raftpb::EntryType::EntryConfChange as i32),
+            data: Some(conf_change(9)),
+            ..Default::default()
+        }],
+        ..Default::default()
+    };
+    b.inputs.send(Input::Message(Box::new(forwarded.clone()))).unwrap();
+    b.inputs.send(Input::Message(Box::new(forwarded))).unwrap();
+    for id in 1..=3 {
+        b.inputs.send(Input::ProposeConfChange { id, change: conf_change(id) }).unwrap();
+    }
+    for round in 0..5 {
+        b.raft.pass(None, b.raft.now).unwrap();
+        let (changes, last) = handed_on(&b);
+        assert_eq!(changes, 1, "round {round}");
+        b.raft.pass(None, b.raft.now).unwrap();
+        assert_eq!(handed_on(&b), (0, 0), "round {round}: it is not applied yet");
+        b.shared.applied.advance(last);
+    }
+    assert!(b.raft.held.is_empty() && b.raft.waiting.is_empty());
+}
+
+/// Nobody waits for them any more.
+#[test]
+fn configuration_changes_do_not_wait_forever() {
+    let mut b = bench();
+    b.raft.work().unwrap();
+    for id in [1, 2] {
+        b.inputs.send(Input::ProposeConfChange { id, change: conf_change(id) }).unwrap();
+    }
+    b.raft.pass(None, b.raft.now).unwrap();
+    assert_eq!(b.raft.held.len(), 1);
+    let later = b.raft.now + b.raft.parts.request_timeout;
+    b.raft.pass(None, later).unwrap();
+    assert!(b.raft.held.is_empty());
+}
+
+/// Whoever led and does not any more would send it to the new leader: a lease that was renewed there would end.
+#[test]
+fn what_a_leader_decides_is_void_in_another_term() {
+    let mut b = bench();
+    b.raft.work().unwrap();
+    b.look.entries.lock().try_iter().count();
+    let term = b.shared.status().term;
+    // What a lease's end asks for: header {id: 1}, lease_revoke {id: 2}.
+    let data = Bytes::from_static(&[0xa2, 0x06, 2, 8, 1, 0x4a, 2, 8, 2]);
+    for (decided_in, entries) in [(term - 1, 0), (term, 1)] {
+        b.inputs.send(Input::ProposeAsLeader { term: decided_in, data: data.clone() }).unwrap();
+        let now = b.raft.now;
+        b.raft.pass(None, now).unwrap();
+        assert_eq!(b.look.entries.lock().try_iter().count(), entries);
+    }
+}
