@@ -32,7 +32,7 @@ use crate::{
     error::{ProposeError, ReadError},
     gate_keeper::{FeatureFlags, GateKeeper},
     proposer::Proposer,
-    raft_loop::Input,
+    raft_loop::{Input, Judged},
     shared::{Life, Shared},
     world::{Network, Observer, Time},
 };
@@ -211,30 +211,29 @@ impl Node {
             return Err(ProposeError::TooManyRequests);
         }
         let id = self.proposer.name(&mut request);
-        let is_special = self.check_loggable(&request).await?;
+        let judged = self.check_loggable(&request).await?;
         let data: Bytes = request.encode_to_vec().into();
         if data.len() > self.request_bytes_max {
             return Err(ProposeError::TooLarge);
         }
-        self.propose_and_wait(id, Input::Propose { id, data, is_special }).await
+        self.propose_and_wait(id, Input::Propose { id, data, judged }).await
     }
 
     /// Nothing newer than the cluster version reaches the log. What is newer than any cluster needs to be is asked of the
     /// version that counts now, so this member must have caught up once since its start.
-    ///
-    /// Returns whether the raft thread must look at it again, because it needs a version or sets one.
-    async fn check_loggable(&self, request: &InternalRaftRequest) -> Result<bool, ProposeError> {
+    async fn check_loggable(&self, request: &InternalRaftRequest) -> Result<Judged, ProposeError> {
         // What requires features needs a version for sure.
         let requires = request.header.as_ref().is_some_and(|header| !header.required_features.is_empty());
         if !requires && may_log_request(request, None).is_ok() {
-            return Ok(request.cluster_version_set.is_some());
+            return Ok(if request.cluster_version_set.is_some() { Judged::Not } else { Judged::Plain });
         }
         if !self.caught_up.load(Ordering::Acquire) {
             self.read_index().await.map_err(|_| ProposeError::Timeout)?;
             self.caught_up.store(true, Ordering::Release);
         }
-        may_log_request(request, self.cluster_version()).map_err(|why| ProposeError::NotYet(Box::new(why)))?;
-        Ok(true)
+        let version = self.cluster_version();
+        may_log_request(request, version).map_err(|why| ProposeError::NotYet(Box::new(why)))?;
+        Ok(if request.cluster_version_set.is_some() { Judged::Not } else { Judged::At(version) })
     }
 
     /// Sends a proposal and returns its result when this member has applied it.

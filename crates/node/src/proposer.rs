@@ -5,7 +5,10 @@ use std::sync::{Arc, mpsc::Sender};
 use prost::Message;
 use proto::etcdserverpb::InternalRaftRequest;
 
-use crate::{raft_loop::Input, request_id::RequestIds};
+use crate::{
+    raft_loop::{Input, Judged},
+    request_id::RequestIds,
+};
 
 /// Sends inputs to the raft thread. Cheap to clone.
 #[derive(Clone)]
@@ -37,6 +40,6 @@ impl Proposer {
     /// Proposes a request whose result nobody waits for.
     pub fn send_request(&self, mut request: InternalRaftRequest) {
         let id = self.name(&mut request);
-        self.send(Input::Propose { id, data: request.encode_to_vec().into(), is_special: true });
+        self.send(Input::Propose { id, data: request.encode_to_vec().into(), judged: Judged::Not });
     }
 }

@@ -85,7 +85,10 @@ impl Server {
         let before = self.dumps()?;
         self.control("--dump")?;
         let new = self.dumps()?.into_iter().find(|dump| !before.contains(dump)).ok_or("callgrind wrote no file")?;
-        let text = fs::read_to_string(new)?;
+        let text = fs::read_to_string(&new)?;
+        if let Some(kept) = std::env::var_os("KEEP_DUMPS") {
+            fs::copy(&new, std::path::Path::new(&kept).join(new.file_name().ok_or("no name")?))?;
+        }
         let total = text.lines().find_map(|line| line.strip_prefix("totals:").or(line.strip_prefix("summary:")));
         Ok(total.ok_or("no total in callgrind's file")?.trim().parse()?)
     }
@@ -119,6 +122,8 @@ fn under_callgrind(binary: &str, dir: &TempDir) -> Command {
     let mut command = Command::new("valgrind");
     let out = dir.path().join("callgrind.out");
     // Threads must take turns, or one that polls starves the others.
-    command.args(["--tool=callgrind", "--fair-sched=yes", &format!("--callgrind-out-file={}", out.display())]).arg(binary);
+    command
+        .args(["--tool=callgrind", "--fair-sched=yes", &format!("--callgrind-out-file={}", out.display())])
+        .arg(binary);
     command
 }

@@ -42,13 +42,23 @@ const SNAPSHOTS_IN_FLIGHT_MAX: usize = 16;
 /// So that the answer to its own removal still goes out, as in etcd.
 const REMOVED_DELAY: Duration = Duration::from_secs(1);
 
+/// What the proposer has found out: whether the log may have a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Judged {
+    /// It may at any version, and the request sets none.
+    Plain,
+    /// It may at this cluster version, and the request sets none.
+    At(Option<Version>),
+    /// That is left to the raft thread.
+    Not,
+}
+
 /// What may happen to the raft thread.
 pub(crate) enum Input {
     Propose {
         id: u64,
         data: Bytes,
-        /// Not one of the plain writes: it may need, or set, a cluster version.
-        is_special: bool,
+        judged: Judged,
     },
     ProposeConfChange {
         id: u64,
@@ -145,7 +155,7 @@ struct Proposal {
     id: u64,
     data: Bytes,
     is_conf_change: bool,
-    is_special: bool,
+    judged: Judged,
 }
 
 impl<L: Log> RaftLoop<L> {
@@ -239,11 +249,11 @@ impl<L: Log> RaftLoop<L> {
         let mut taken = 0;
         while let Some(input) = next {
             match input {
-                Input::Propose { id, data, is_special } => {
-                    proposals.push((None, Proposal { id, data, is_conf_change: false, is_special }));
+                Input::Propose { id, data, judged } => {
+                    proposals.push((None, Proposal { id, data, is_conf_change: false, judged }));
                 }
                 Input::ProposeConfChange { id, change } => {
-                    let proposal = Proposal { id, data: change, is_conf_change: true, is_special: false };
+                    let proposal = Proposal { id, data: change, is_conf_change: true, judged: Judged::Plain };
                     proposals.push((None, proposal));
                 }
                 // After all messages that are there, which may tell of another leader.
@@ -263,7 +273,7 @@ impl<L: Log> RaftLoop<L> {
         }
         let status = self.parts.core.status();
         as_leader.retain(|(term, _)| status.is_leader && status.term == *term);
-        let own = |data| Proposal { id: 0, data, is_conf_change: false, is_special: true };
+        let own = |data| Proposal { id: 0, data, is_conf_change: false, judged: Judged::Not };
         proposals.extend(as_leader.into_iter().map(|(_, data)| (None, own(data))));
         self.propose(proposals);
         self.ask_reads();

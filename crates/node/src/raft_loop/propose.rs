@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use proto::raftpb;
 
-use super::{Proposal, RaftLoop};
+use super::{Judged, Proposal, RaftLoop};
 use crate::{error::FatalError, world::Log};
 
 /// Members that ask for more changes at once than a cluster has members get no answer.
@@ -84,14 +84,18 @@ impl<L: Log> RaftLoop<L> {
         Ok(())
     }
 
-    /// The proposer has asked already, but versions may be changing behind its back, even in this very pass: while they
-    /// do, it is asked again.
+    /// The proposer has asked already, but versions may have changed behind its back, or be changing, even in this very
+    /// pass: then it is asked again.
     pub(super) fn drop_unloggable(&mut self, mut requests: Vec<Proposal>) -> Vec<Proposal> {
-        if self.versions_ahead.is_empty() && !requests.iter().any(|request| request.is_special) {
+        if self.versions_ahead.is_empty() && requests.iter().all(|request| request.judged == Judged::Plain) {
             return requests;
         }
         let applied = self.parts.cluster.read().version();
         requests.retain(|request| {
+            let still_right = matches!(request.judged, Judged::Plain) || request.judged == Judged::At(applied);
+            if still_right && self.versions_ahead.is_empty() {
+                return true;
+            }
             let entry = raftpb::Entry { data: Some(request.data.clone()), ..Default::default() };
             let refused = self.versions_ahead.may_log(&entry, applied).err();
             match &refused {

@@ -183,6 +183,29 @@ fn configuration_changes_do_not_wait_forever() {
     assert!(b.raft.held.is_empty());
 }
 
+/// The version may have gone down between the proposer's look and this one.
+#[test]
+fn what_was_judged_at_another_version_is_judged_again() {
+    use prost::Message;
+    let required_features = vec!["AtomicIncrement".to_owned()];
+    let request = proto::etcdserverpb::InternalRaftRequest {
+        header: Some(proto::etcdserverpb::RequestHeader { id: 1, required_features, ..Default::default() }),
+        put: Some(proto::etcdserverpb::PutRequest { key: "k".into(), ..Default::default() }),
+        ..Default::default()
+    };
+    let data: Bytes = request.encode_to_vec().into();
+    let mut b = bench();
+    b.raft.work().unwrap();
+    let cases =
+        [(Judged::At(Some(Version::new(3, 8))), 0), (Judged::Not, 0), (Judged::At(None), 1), (Judged::Plain, 1)];
+    for (judged, logged) in cases {
+        let before = b.raft.parts.core.status().last;
+        b.inputs.send(Input::Propose { id: 1, data: data.clone(), judged }).unwrap();
+        b.raft.pass(None, b.raft.now).unwrap();
+        assert_eq!(b.raft.parts.core.status().last - before, logged, "{judged:?}");
+    }
+}
+
 /// Whoever led and does not any more would send it to the new leader: a lease that was renewed there would end.
 #[test]
 fn what_a_leader_decides_is_void_in_another_term() {

@@ -7,7 +7,7 @@ use std::{
 };
 
 use axum::body::Body;
-use futures_util::future::{BoxFuture, Either};
+use futures_util::future::{BoxFuture, Either, ready};
 use http::{HeaderValue, Request, Response};
 use tonic::Status;
 use tower::Layer;
@@ -59,45 +59,66 @@ where
         if !request.headers().contains_key(KEY) {
             return Either::Left(self.inner.call(request));
         }
-        // The one that is ready goes with the call.
-        let fresh = self.inner.clone();
-        let inner = std::mem::replace(&mut self.inner, fresh);
-        Either::Right(Box::pin(answer(self.context.clone(), inner, request)))
+        let echo: Vec<HeaderValue> = request.headers().get_all(KEY).iter().cloned().collect();
+        let (context, kind) = (self.context.clone(), Kind::of(request.uri().path()));
+        Either::Right(match Required::parse(&echo) {
+            Err(status) => Box::pin(ready(Ok(echoed(status.into_http(), echo)))),
+            Ok(required) if kind.is_judged_first() => {
+                // The one that is ready goes with the call.
+                let fresh = self.inner.clone();
+                let inner = std::mem::replace(&mut self.inner, fresh);
+                Box::pin(judge_first(context, inner, request, Call { required, kind, echo }))
+            }
+            Ok(required) => {
+                let work = during(required.clone(), self.inner.call(request));
+                let call = Call { required, kind, echo };
+                Box::pin(async move { work.await.map(|response| call.finish(&context, response)) })
+            }
+        })
     }
 }
 
-async fn answer<S, B>(context: Arc<Context>, inner: S, request: Request<B>) -> Answer
+async fn judge_first<S, B>(context: Arc<Context>, mut inner: S, request: Request<B>, call: Call) -> Answer
 where
     S: Service<Request<B>, Response = Response<Body>, Error = Infallible>,
 {
-    let echo: Vec<HeaderValue> = request.headers().get_all(KEY).iter().cloned().collect();
-    let mut response = match serve(&context, inner, request).await {
-        Ok(answer) => answer?,
-        Err(status) => status.into_http(),
-    };
+    match judge(&context, &call.required).await {
+        Err(status) => Ok(echoed(status.into_http(), call.echo)),
+        Ok(()) => {
+            let response = during(call.required.clone(), inner.call(request)).await?;
+            Ok(call.finish(&context, response))
+        }
+    }
+}
+
+async fn judge(context: &Context, required: &Required) -> Result<(), Status> {
+    // A learner has nobody to ask, and answers from what it has.
+    if !context.node.is_learner() {
+        context.linearize().await?;
+    }
+    required.judge(&context.node)
+}
+
+struct Call {
+    required: Required,
+    kind: Kind,
+    echo: Vec<HeaderValue>,
+}
+
+impl Call {
+    fn finish(self, context: &Context, response: Response<Body>) -> Response<Body> {
+        let response = if self.kind.is_held() {
+            response.map(|body| Held::hold(body, context.node.clone(), self.required, self.kind))
+        } else {
+            response
+        };
+        echoed(response, self.echo)
+    }
+}
+
+fn echoed(mut response: Response<Body>, echo: Vec<HeaderValue>) -> Response<Body> {
     for value in echo {
         response.headers_mut().append(KEY, value);
     }
-    Ok(response)
-}
-
-async fn serve<S, B>(context: &Context, mut inner: S, request: Request<B>) -> Result<Answer, Status>
-where
-    S: Service<Request<B>, Response = Response<Body>, Error = Infallible>,
-{
-    let required = Required::parse(request.headers())?;
-    let kind = Kind::of(request.uri().path());
-    if kind.is_judged_first() {
-        // A learner has nobody to ask, and answers from what it has.
-        if !context.node.is_learner() {
-            context.linearize().await?;
-        }
-        required.judge(&context.node)?;
-    }
-    let answer = during(required.clone(), inner.call(request)).await;
-    if !kind.is_held() {
-        return Ok(answer);
-    }
-    let hold = |body| Held::hold(body, context.node.clone(), required, kind);
-    Ok(answer.map(|response| response.map(hold)))
+    response
 }

@@ -15,7 +15,7 @@ use std::sync::{
     atomic::{AtomicU64, Ordering},
 };
 
-use http::{HeaderMap, HeaderName};
+use http::{HeaderName, HeaderValue};
 use membership::ClusterFeature;
 use node::Node;
 use tonic::Status;
@@ -44,9 +44,9 @@ const NOT_JUDGED: u64 = u64::MAX;
 
 impl Required {
     /// Reads the metadata. Names that this binary does not know cannot be on in a cluster that it belongs to.
-    pub fn parse(headers: &HeaderMap) -> Result<Required, Status> {
+    pub fn parse(values: &[HeaderValue]) -> Result<Required, Status> {
         let mut features = Vec::new();
-        for value in headers.get_all(KEY) {
+        for value in values {
             let text = std::str::from_utf8(value.as_bytes()).map_err(|_| status::bad_requirement("no text"))?;
             for name in text.split(',').map(str::trim) {
                 let feature = feature(name)?;
@@ -110,21 +110,20 @@ pub async fn lifted<T>(work: impl Future<Output = T>) -> T {
 }
 
 /// Runs `work` as part of a call that requires features.
-pub async fn during<T>(required: Required, work: impl Future<Output = T>) -> T {
-    CURRENT.scope(Some(required), work).await
+pub fn during<T>(required: Required, work: impl Future<Output = T>) -> impl Future<Output = T> {
+    CURRENT.scope(Some(required), work)
 }
 
 #[cfg(test)]
 mod tests {
-    use http::HeaderValue;
     use test_case::test_case;
     use tonic::Code;
 
     use super::*;
 
     fn parse(values: &[&'static [u8]]) -> Result<Vec<&'static str>, (Code, String)> {
-        let values = values.iter().map(|value| (KEY, HeaderValue::from_bytes(value).expect("a header value")));
-        let parsed = Required::parse(&values.collect::<HeaderMap>());
+        let values = values.iter().map(|value| HeaderValue::from_bytes(value).expect("a header value"));
+        let parsed = Required::parse(&values.collect::<Vec<_>>());
         parsed.map(|required| required.names().collect()).map_err(|e| (e.code(), e.message().to_owned()))
     }
 
