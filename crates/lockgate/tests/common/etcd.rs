@@ -53,7 +53,8 @@ impl Drop for Etcd {
     }
 }
 
-fn peer() -> Option<PathBuf> {
+/// `None`, after saying so loudly, if it is not there.
+pub fn peer() -> Option<PathBuf> {
     let cache = env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
     let home = || PathBuf::from(env::var_os("HOME").unwrap_or_default()).join(".cache");
     let default = || cache.unwrap_or_else(home).join("lockgate/peers");

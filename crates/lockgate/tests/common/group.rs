@@ -2,12 +2,13 @@
 
 use std::{
     fs::File,
+    path::Path,
     process::{Command, Stdio},
 };
 
 use tempfile::TempDir;
 
-use super::{BINARY, Member, free_port};
+use super::{BINARY, Ended, Member, free_port};
 
 /// Members `m0`, `m1`, … Dropping it kills them.
 pub struct Group {
@@ -55,15 +56,43 @@ impl Group {
         self.members[at] = Some(member);
     }
 
+    /// Starts a member that has ended by itself, with points at which it is to fail.
+    pub fn start_again(&mut self, at: usize, failpoints: &str) {
+        self.start_as(at, Path::new(BINARY), failpoints);
+    }
+
+    /// Starts another program in the place of a member that has ended.
+    pub fn start_as(&mut self, at: usize, program: &Path, failpoints: &str) {
+        let mut command = Command::new(program);
+        command.env("GOFAIL_FAILPOINTS", failpoints);
+        let mut member = self.spawn_command(at, command);
+        member.wait_ready().unwrap_or_else(|ended| panic!("{}", ended.log));
+        self.members[at] = Some(member);
+    }
+
+    /// Waits until a member ends by itself.
+    pub fn wait_end(&mut self, at: usize) -> Ended {
+        self.members[at].take().expect("a running member").wait_end()
+    }
+
+    pub fn stop(&mut self, at: usize) {
+        self.members[at].take().expect("a running member").stop();
+    }
+
     fn spawn(&self, at: usize, flags: &[&str]) -> Member {
+        let mut command = Command::new(BINARY);
+        command.args(flags);
+        self.spawn_command(at, command)
+    }
+
+    /// By a command that ends in a program and its first flags.
+    fn spawn_command(&self, at: usize, mut command: Command) -> Member {
         let peer = |at: usize| format!("http://127.0.0.1:{}", self.ports[at].1);
         let client = format!("http://127.0.0.1:{}", self.ports[at].0);
         let all: Vec<_> = (0..self.ports.len()).map(|at| format!("m{at}={}", peer(at))).collect();
         let log = self.dir.path().join(format!("log{at}"));
         let file = File::create(&log).expect("log file");
-        let mut command = Command::new(BINARY);
         command
-            .args(flags)
             .args(["--name", &format!("m{at}"), "--data-dir"])
             .arg(self.dir.path().join(format!("data{at}")))
             .args(["--listen-client-urls", &client, "--advertise-client-urls", &client])

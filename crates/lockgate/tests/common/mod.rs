@@ -172,6 +172,10 @@ impl Member {
         self.wait_end()
     }
 
+    pub fn has_ended(&mut self) -> bool {
+        self.child.try_wait().expect("wait").is_some()
+    }
+
     pub fn wait_end(&mut self) -> Ended {
         let begin = Instant::now();
         loop {
