@@ -17,6 +17,7 @@ mod table;
 pub(super) mod traffic;
 pub(super) mod verdict;
 mod versions;
+mod versions_full;
 
 use std::{
     env,
@@ -90,6 +91,7 @@ fn scenarios() -> Vec<Scenario> {
         garbage::SCENARIOS,
         recovery::SCENARIOS,
         versions::SCENARIOS,
+        versions_full::SCENARIOS,
     ];
     lists.into_iter().flatten().map(Scenario::copy).collect()
 }

@@ -26,12 +26,12 @@ pub const SCENARIOS: &[Scenario] = &[
 ];
 
 /// A look at all members every four seconds, and two of them before a version rises.
-const SETTLE_MAX: Duration = Duration::from_secs(25);
+pub const SETTLE_MAX: Duration = Duration::from_secs(25);
 /// As etcd's default, and some more.
 const JOB_MAX: Duration = Duration::from_secs(15);
 
 /// Ours, with every cluster feature wanted, so that the log holds what etcd could not read.
-fn gated(world: &World) -> Program {
+pub fn gated(world: &World) -> Program {
     let mut ours = world.ours.clone();
     ours.flags.push("--cluster-feature-gates=AllAlpha=true".into());
     ours
@@ -45,7 +45,7 @@ fn start(world: &World, base: &Path, program: &Program) -> Result<(Group, Traffi
 }
 
 /// Stops a member and starts another program on its dir.
-fn swap(group: &mut Group, n: usize, program: &Program) -> Result<()> {
+pub fn swap(group: &mut Group, n: usize, program: &Program) -> Result<()> {
     group.members[n].stop()?;
     group.members[n].program = program.clone();
     group.restart(n)?;
@@ -58,7 +58,7 @@ fn swap_all(group: &mut Group, program: &Program) -> Result<()> {
     (0..group.members.len()).try_for_each(|n| swap(group, n, program))
 }
 
-fn is_at(group: &Group, version: &str) -> Result<()> {
+pub fn is_at(group: &Group, version: &str) -> Result<()> {
     stays(group, version)?;
     for n in 0..group.members.len() {
         let found = group.storage_version(n)?;
@@ -87,7 +87,7 @@ fn downgrade(group: &Group, action: &str, version: &str) -> Result<()> {
     group.members[0].ask("/v3/maintenance/downgrade", &body).map(drop)
 }
 
-fn go_down(group: &Group) -> Result<()> {
+pub fn go_down(group: &Group) -> Result<()> {
     downgrade(group, "ENABLE", "3.7.0")?;
     wait_until(SETTLE_MAX, || is_at(group, "3.7.0"))
 }
