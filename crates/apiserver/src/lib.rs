@@ -16,6 +16,7 @@
 mod app;
 mod builtin;
 mod catalog;
+mod cel;
 mod crd;
 mod decode;
 mod discovery;
@@ -32,6 +33,7 @@ mod protobuf;
 mod resource;
 mod rest;
 mod route;
+mod rules;
 mod schema;
 mod selector;
 mod serve;

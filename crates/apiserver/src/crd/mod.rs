@@ -3,6 +3,7 @@
 mod caution;
 mod gating;
 mod names;
+mod selectable;
 mod status;
 mod validate;
 
@@ -19,6 +20,7 @@ use crate::{
     catalog::Definition,
     object::{self, NameRule},
     resource::{Custom, Resource, Role, group_version},
+    rules::Tree,
     schema::Schema,
     table,
 };
@@ -92,9 +94,11 @@ fn resource(definition: &Definition, version: &Value, field_gates: bool) -> Reso
         unconditional_update: false,
         strategic: false,
         schema: Schema::parse(&gating.schema),
+        rules: Tree::compile(&gating.schema).map(Arc::new),
         published: gating.published,
         columns: table::custom_columns(&list(&version["additionalPrinterColumns"])),
         deprecation,
+        selectable: selectable::fields(version),
         role: Role::Custom(Custom {
             definition: definition.name().to_owned(),
             definition_key: definition.key.clone(),

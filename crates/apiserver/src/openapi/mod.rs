@@ -94,12 +94,21 @@ pub fn object_schema(resource: &Resource, refs: &str) -> Value {
     schema["properties"]["metadata"] = meta::reference(refs, "ObjectMeta", "Standard object's metadata.");
     schema["x-kubernetes-group-version-kind"] =
         json!([{"group": resource.group, "version": resource.version, "kind": resource.kind}]);
+    publish_selectable(resource, &mut schema);
     schema
+}
+
+/// Which fields can be selected by, as Kubernetes tells it: at the kind and at its list.
+fn publish_selectable(resource: &Resource, schema: &mut Value) {
+    if !resource.selectable.is_empty() {
+        let fields = resource.selectable.iter().map(|path| json!({"fieldPath": path}));
+        schema["x-kubernetes-selectable-fields"] = fields.collect();
+    }
 }
 
 pub fn list_schema(resource: &Resource, refs: &str) -> Value {
     let items = json!({"$ref": format!("{refs}{}", schema_name(resource))});
-    json!({
+    let mut schema = json!({
         "type": "object", "description": format!("{} is a list of {}", resource.list_kind, resource.kind), "required": ["items"],
         "properties": {
             "apiVersion": {"type": "string", "description": meta::API_VERSION},
@@ -108,7 +117,9 @@ pub fn list_schema(resource: &Resource, refs: &str) -> Value {
             "items": {"type": "array", "description": format!("List of {}.", resource.plural), "items": items},
         },
         "x-kubernetes-group-version-kind": [{"group": resource.group, "version": resource.version, "kind": resource.list_kind}],
-    })
+    });
+    publish_selectable(resource, &mut schema);
+    schema
 }
 
 #[cfg(test)]

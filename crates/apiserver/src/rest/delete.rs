@@ -83,7 +83,8 @@ impl Api {
         if resource.role == Role::Namespace {
             return Err(Status::method_not_allowed(&resource.name(), "deletecollection"));
         }
-        let selector = Selector::parse(call.query.get("labelSelector"), call.query.get("fieldSelector"))?;
+        let selector =
+            Selector::parse(call.query.get("labelSelector"), call.query.get("fieldSelector"), &resource.selectable)?;
         let options =
             ListOptions { start: Start::Newest { at_least: 0 }, limit: call.query.number("limit")?.unwrap_or(0) };
         let listed = self.listed(&resource, target.namespace.as_deref(), &selector, &options).await?;

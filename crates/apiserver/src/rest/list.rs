@@ -37,7 +37,8 @@ pub struct Listed {
 impl Api {
     pub async fn list(&self, target: &Target, call: &Call) -> Result<Value> {
         let resource = self.resource(target)?;
-        let selector = Selector::parse(call.query.get("labelSelector"), call.query.get("fieldSelector"))?;
+        let selector =
+            Selector::parse(call.query.get("labelSelector"), call.query.get("fieldSelector"), &resource.selectable)?;
         let options = options::list(&call.query)?;
         let listed = self.listed(&resource, target.namespace.as_deref(), &selector, &options).await?;
         let mut metadata = json!({"resourceVersion": listed.revision.to_string()});

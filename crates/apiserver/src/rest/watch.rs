@@ -60,7 +60,7 @@ impl Api {
         if let Some(name) = &target.name {
             fields = format!("metadata.name={name},{fields}");
         }
-        let selector = Selector::parse(call.query.get("labelSelector"), Some(&fields))?;
+        let selector = Selector::parse(call.query.get("labelSelector"), Some(&fields), &resource.selectable)?;
         let start = options::watch(&call.query)?;
         let seconds = match call.query.number("timeoutSeconds")? {
             Some(seconds) if seconds > 0 => seconds as u64,
