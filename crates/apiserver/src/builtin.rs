@@ -55,6 +55,7 @@ fn resource(basics: Basics<'_>) -> Resource {
         columns,
         deprecation: None,
         selectable: Vec::new(),
+        converter: None,
         role,
         gating: None,
     }

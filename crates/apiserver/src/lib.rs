@@ -17,6 +17,7 @@ mod app;
 mod builtin;
 mod catalog;
 mod cel;
+mod convert;
 mod crd;
 mod decode;
 mod discovery;

@@ -6,6 +6,7 @@ use fieldgate::Gating;
 use serde_json::Value;
 
 use crate::{
+    convert::Converter,
     object::NameRule,
     rules::Tree,
     schema::Schema,
@@ -65,6 +66,8 @@ pub struct Resource {
     /// Fields that lists and watches can be selected by, as `spec.color`.
     pub selectable: Vec<String>,
     pub role: Role,
+    /// Converts between versions; without it only the version's name differs.
+    pub converter: Option<Arc<std::result::Result<Converter, String>>>,
     /// Gates on fields, where there are any.
     pub gating: Option<Arc<Gating>>,
 }

@@ -75,7 +75,7 @@ impl Checker {
                 }
                 Some(self.scope[index].1.clone())
             }
-            None => TYPE_NAMES.contains(&name).then_some(Type::Type),
+            None => TYPE_NAMES.contains(&name).then_some(Type::Kind),
         }
     }
 

@@ -146,7 +146,7 @@ fn quoted(rest: &str, at: usize) -> Result<Option<(Token, usize)>, Fault> {
             end += text[end..].chars().next().ok_or_else(unended)?.len_utf8();
         }
     }
-    let content = if raw { text[..end].as_bytes().to_vec() } else { unescape(&text[..end], bytes, at)? };
+    let content = if raw { text.as_bytes()[..end].to_vec() } else { unescape(&text[..end], bytes, at)? };
     let literal = match bytes {
         true => Literal::Bytes(content),
         false => Literal::String(String::from_utf8(content).map_err(|_| Fault::new(at, "invalid string literal"))?),

@@ -16,7 +16,7 @@ pub enum Type {
     Timestamp,
     Duration,
     /// The type of types.
-    Type,
+    Kind,
     List(Arc<Type>, ListKind),
     Map(Arc<Type>, Arc<Type>),
     Object(Arc<ObjectType>),
@@ -81,7 +81,7 @@ impl Type {
             "bytes" => Type::Bytes,
             "timestamp" => Type::Timestamp,
             "duration" => Type::Duration,
-            "type" => Type::Type,
+            "type" => Type::Kind,
             "A" => Type::Param(0),
             "B" => Type::Param(1),
             name => Type::Named(name),
@@ -113,7 +113,7 @@ impl Type {
             | (T::Uint, T::Uint)
             | (T::Double, T::Double)
             | (T::String, T::String) => true,
-            (T::Bytes, T::Bytes) | (T::Timestamp, T::Timestamp) | (T::Duration, T::Duration) | (T::Type, T::Type) => {
+            (T::Bytes, T::Bytes) | (T::Timestamp, T::Timestamp) | (T::Duration, T::Duration) | (T::Kind, T::Kind) => {
                 true
             }
             (T::Object(_) | T::Named(_) | T::Optional(_) | T::Timestamp | T::Duration, T::Null) => true,
@@ -161,7 +161,7 @@ impl fmt::Display for Type {
             Type::Bytes => "bytes",
             Type::Timestamp => "timestamp",
             Type::Duration => "duration",
-            Type::Type => "type",
+            Type::Kind => "type",
             Type::Object(_) => "object",
             Type::Named(name) => name,
             Type::Param(index) => ["A", "B"].get(*index).unwrap_or(&"C"),

@@ -166,7 +166,7 @@ impl<'a> Value<'a> {
             (Type::Null, Value::Null) | (Type::Bool, Value::Bool(_)) | (Type::Int, Value::Int(_)) => true,
             (Type::Uint, Value::Uint(_)) | (Type::Double, Value::Double(_)) | (Type::String, Value::String(_)) => true,
             (Type::Bytes, Value::Bytes(_)) | (Type::Timestamp, Value::Timestamp(_)) => true,
-            (Type::Duration, Value::Duration(_)) | (Type::Type, Value::Type(_)) => true,
+            (Type::Duration, Value::Duration(_)) | (Type::Kind, Value::Type(_)) => true,
             (Type::List(of, _), Value::List(list)) => list.first().is_none_or(|item| item.is(of)),
             (Type::Map(..), Value::Map(_)) | (Type::Optional(_), Value::Optional(_)) => true,
             (Type::Named(name), value) => value.type_name() == *name,

@@ -29,7 +29,7 @@ pub fn validate(definition: &Value, old: Option<&Value>) -> (Vec<FieldError>, Ve
         errors.push(FieldError::invalid("spec.preserveUnknownFields", true, detail));
     }
     check_versions(definition, old, &mut errors);
-    check_conversion(&spec["conversion"], &mut errors);
+    super::conversion::check(spec, &mut errors);
     if let Some(old) = old {
         check_change(definition, old, &mut errors);
     }
@@ -164,17 +164,6 @@ fn check_columns(columns: &Value, path: &str, errors: &mut Vec<FieldError>) {
             Err(why) => errors.push(FieldError::invalid(at("jsonPath"), path, format!("is an invalid path: {why}"))),
             Ok(_) => {}
         }
-    }
-}
-
-fn check_conversion(conversion: &Value, errors: &mut Vec<FieldError>) {
-    match conversion["strategy"].as_str() {
-        Some("None") | None => {}
-        Some("Webhook") => {
-            let detail = "conversion webhooks are not supported; versions are converted by None alone";
-            errors.push(FieldError::invalid("spec.conversion.strategy", "Webhook", detail));
-        }
-        Some(other) => errors.push(FieldError::not_supported("spec.conversion.strategy", other, &["None", "Webhook"])),
     }
 }
 

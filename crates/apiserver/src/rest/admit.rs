@@ -31,14 +31,18 @@ pub struct Sides<'a> {
 
 /// An object of the store as clients of this version see it.
 pub fn readable(resource: &Resource, entry: &Entry) -> Result<Value> {
-    let mut object = stored(resource, entry)?;
+    Ok(served(resource, stored(resource, entry)?, entry.revision))
+}
+
+/// The same of an object that is in the client's version but for its name.
+pub fn served(resource: &Resource, mut object: Value, revision: i64) -> Value {
     object["apiVersion"] = resource.api_version().into();
     if resource.custom().is_some() {
         schema::prune(&resource.schema, &mut object);
     }
     schema::fill(&resource.schema, &mut object);
-    object::set(&mut object, "resourceVersion", entry.revision.to_string());
-    Ok(object)
+    object::set(&mut object, "resourceVersion", revision.to_string());
+    object
 }
 
 /// An object as it is stored: neither defaulted nor converted.
