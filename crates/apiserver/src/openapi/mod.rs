@@ -1,5 +1,6 @@
 //! Descriptions of everything that is served, for clients that check or explain objects.
 
+mod gnostic;
 mod meta;
 mod operation;
 mod v2;
@@ -12,24 +13,32 @@ use sha2::{Digest, Sha256};
 
 use crate::{catalog::Catalog, resource::Resource};
 
+pub use self::gnostic::MEDIA as PROTOBUF_MEDIA;
+
 const INFO: &str = "Lockgate";
 
 /// One document as bytes, and a hash that changes when it does.
 pub struct Document {
     pub bytes: Bytes,
     pub hash: String,
+    pub media: &'static str,
 }
 
 impl Document {
     fn new(value: &Value) -> Document {
-        let bytes = Bytes::from(value.to_string());
+        Document::of(value.to_string().into(), "application/json")
+    }
+
+    fn of(bytes: Bytes, media: &'static str) -> Document {
         let hash = Sha256::digest(&bytes).iter().map(|byte| format!("{byte:02X}")).collect();
-        Document { bytes, hash }
+        Document { bytes, hash, media }
     }
 }
 
 pub struct Documents {
     pub v2: Document,
+    /// The same as protobuf.
+    pub v2_protobuf: Document,
     pub index: Document,
     /// By path: `api/v1`, `apis/example.com/v1`.
     pub v3: BTreeMap<String, Document>,
@@ -51,7 +60,13 @@ impl Documents {
         };
         let index = json!({"paths": v3.iter().map(url).collect::<Map<_, _>>()});
         let all: Vec<&Resource> = catalog.resources().map(AsRef::as_ref).collect();
-        Documents { v2: Document::new(&v2::document(&all)), index: Document::new(&index), v3 }
+        let older = v2::document(&all);
+        Documents {
+            v2: Document::new(&older),
+            v2_protobuf: Document::of(gnostic::encode(&older).into(), gnostic::MEDIA[1]),
+            index: Document::new(&index),
+            v3,
+        }
     }
 }
 
