@@ -1,5 +1,7 @@
 //! Expressions as trees.
 
+use std::sync::Arc;
+
 /// One expression. `at` is the byte where it stands, or its operator; `depth` the height of the tree under it.
 #[derive(Clone, Debug)]
 pub struct Expr {
@@ -45,7 +47,7 @@ pub enum Literal {
     Uint(u64),
     Double(f64),
     String(String),
-    Bytes(Vec<u8>),
+    Bytes(Arc<Vec<u8>>),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

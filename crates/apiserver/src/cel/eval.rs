@@ -14,30 +14,38 @@ use super::{
 const LIST_COST: u64 = 10;
 const MAP_COST: u64 = 30;
 
+/// Steps that are free in cel-go, such as literals, are paid for by the dozen, as there may be very many.
+const FREE_STEPS: u64 = 8;
+
 pub struct Scope<'a, 'm> {
     pub variables: Vec<(&'a str, Value<'a>)>,
     pub meter: &'m mut Meter,
+    steps: u64,
 }
 
 pub type Evaluated<'a> = Result<Value<'a>, Error>;
 
 impl<'a, 'm> Scope<'a, 'm> {
     pub fn new(variables: Vec<(&'a str, Value<'a>)>, meter: &'m mut Meter) -> Scope<'a, 'm> {
-        Scope { variables, meter }
+        Scope { variables, meter, steps: 0 }
     }
 
     pub fn eval(&mut self, expr: &'a Expr) -> Evaluated<'a> {
+        self.steps += 1;
+        self.meter.charge(u64::from(self.steps.is_multiple_of(FREE_STEPS)))?;
         match &expr.node {
             Node::Literal(literal) => Ok(of_literal(literal)),
             Node::Ident(name) => self.ident(name),
             Node::Select(operand, field, optional) => {
                 let operand = self.eval(operand)?;
                 self.meter.charge(1)?;
+                self.meter.charge_copy(field.len())?;
                 let key = Key::String(field.clone());
                 self.pick(operand, &key, *optional)
             }
             Node::Has(operand, field) => {
                 let operand = self.eval(operand)?;
+                self.meter.charge_copy(field.len())?;
                 let found = self.pick(operand, &Key::String(field.clone()), true)?;
                 Ok(Value::Bool(matches!(found, Value::Optional(Some(_)))))
             }
@@ -110,7 +118,10 @@ impl<'a, 'm> Scope<'a, 'm> {
                     (found, true) => Ok(Value::Optional(found.map(Box::new))),
                 }
             }
-            map @ Value::Map(_) => self.pick(map, &Key::of(index)?, optional),
+            map @ Value::Map(_) => {
+                self.meter.charge_copy(index.size())?;
+                self.pick(map, &Key::of(index)?, optional)
+            }
             _ => Err(Error::NoOverload),
         }
     }
@@ -179,6 +190,6 @@ fn of_literal(literal: &Literal) -> Value<'_> {
         Literal::Uint(value) => Value::Uint(*value),
         Literal::Double(value) => Value::Double(*value),
         Literal::String(text) => Value::String(Text::Borrowed(text)),
-        Literal::Bytes(bytes) => Value::Bytes(bytes.clone().into()),
+        Literal::Bytes(bytes) => Value::Bytes(bytes.clone()),
     }
 }

@@ -37,7 +37,7 @@ impl<'a> Scope<'a, '_> {
             Value::Map(map) => map.len(),
             _ => return Err(Error::NoOverload),
         };
-        let keys = if let Value::Map(map) = range { map.keys() } else { Vec::new() };
+        let keys = if let Value::Map(map) = range { map.paid_keys(self.meter)? } else { Vec::new() };
         let depth = self.variables.len();
         for round in 0..rounds {
             self.meter.charge(ROUND_COST)?;
@@ -76,6 +76,7 @@ impl<'a> Scope<'a, '_> {
             FoldKind::All => false,
             FoldKind::Exists => true,
             _ => {
+                self.meter.charge_copy(first.size())?;
                 keep(fold.kind, first, body?, found)?;
                 return Ok(None);
             }

@@ -148,7 +148,7 @@ fn quoted(rest: &str, at: usize) -> Result<Option<(Token, usize)>, Fault> {
     }
     let content = if raw { text.as_bytes()[..end].to_vec() } else { unescape(&text[..end], bytes, at)? };
     let literal = match bytes {
-        true => Literal::Bytes(content),
+        true => Literal::Bytes(content.into()),
         false => Literal::String(String::from_utf8(content).map_err(|_| Fault::new(at, "invalid string literal"))?),
     };
     Ok(Some((Token::Literal(literal), prefix + end + 2 * fence.len())))

@@ -55,6 +55,11 @@ impl Meter {
         if self.spent > self.limit { Err(Error::Cost) } else { Ok(()) }
     }
 
+    /// For text that is only copied or passed over, which is fast but not free.
+    pub(super) fn charge_copy(&mut self, size: usize) -> Result<(), Error> {
+        self.charge(size as u64 / 100)
+    }
+
     /// For looking at so many characters or bytes.
     pub(super) fn charge_text(&mut self, size: usize) -> Result<(), Error> {
         self.charge((size as u64).div_ceil(10))

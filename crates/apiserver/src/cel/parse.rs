@@ -100,21 +100,17 @@ impl Parser {
     }
 
     /// Long chains of `&&` and `||` are one flat node each.
-    fn join(&self, at: usize, name: &str, left: Expr, right: Expr) -> Result<Expr, Fault> {
-        let node = match (name, left) {
-            ("_&&_", Expr { node: Node::And(mut list), .. }) => {
+    fn join(&self, at: usize, name: &str, mut left: Expr, right: Expr) -> Result<Expr, Fault> {
+        match (name, &mut left.node) {
+            ("_&&_", Node::And(list)) | ("_||_", Node::Or(list)) => {
+                left.depth = left.depth.max(right.depth + 1);
                 list.push(right);
-                Node::And(list)
+                if left.depth > DEPTH_MAX { Err(too_deep(at)) } else { Ok(left) }
             }
-            ("_||_", Expr { node: Node::Or(mut list), .. }) => {
-                list.push(right);
-                Node::Or(list)
-            }
-            ("_&&_", left) => Node::And(vec![left, right]),
-            ("_||_", left) => Node::Or(vec![left, right]),
-            (name, left) => Node::Call(name.to_owned(), Member::No, vec![left, right]),
-        };
-        self.node(at, node)
+            ("_&&_", _) => self.node(at, Node::And(vec![left, right])),
+            ("_||_", _) => self.node(at, Node::Or(vec![left, right])),
+            _ => self.node(at, Node::Call(name.to_owned(), Member::No, vec![left, right])),
+        }
     }
 
     /// An even number of signs cancels out.

@@ -73,7 +73,7 @@ fn nothing_that_is_written_hangs_or_overflows() {
         format!("self{}", ".a".repeat(40_000)),
         format!("self{}", "[0]".repeat(30_000)),
         format!("1{}", " + 1".repeat(20_000)),
-        format!("true{}", " || true".repeat(10_000)),
+        format!("self{}", "||self".repeat(16_000)),
         format!("true{}", " ? 1 : true".repeat(8_000)),
         "'".repeat(99_999),
         "\"\"\"".repeat(3_333),
@@ -131,13 +131,38 @@ fn the_deepest_expression_that_is_taken_can_be_evaluated_on_a_small_stack() {
 #[test_case("self.l.map(x, self.l).map(x, x.map(y, self.l)).size() > 0"; "lists of lists")]
 #[test_case("self.l.all(x, !self.t.matches('(a|b|c)*d'))"; "patterns")]
 #[test_case("self.l.all(x, self.l.all(y, x == y || x != y))"; "pairs")]
+#[test_case("self.l.all(x, self.l.all(y, self.m != self.m2))"; "large maps")]
+#[test_case("self.l.all(x, self.l.all(y, self.m.exists(k, true)))"; "keys of large maps")]
+#[test_case("self.l.all(x, self.l.all(y, !(self.t in self.m)))"; "large keys")]
+#[test_case("self.l.all(x, self.l.all(y, !isIP(self.t)))"; "texts that are no addresses")]
+#[test_case("self.l.all(x, self.l.all(y, [self.t, self.t].isSorted()))"; "large texts in order")]
 fn what_costs_too_much_is_stopped(source: &str) {
-    let object = serde_json::json!({"t": "ab".repeat(10_000), "l": (0..3000).collect::<Vec<_>>()});
+    let map = |size: usize| (0..size).map(|key| (key.to_string(), Json::from(key))).collect::<serde_json::Map<_, _>>();
+    let object = serde_json::json!({"t": "ab".repeat(10_000), "l": (0..3000).collect::<Vec<_>>(),
+        "m": map(2000), "m2": map(2001)});
     let program = Program::compile(source, &[("self", Type::Dyn)]).unwrap();
     let begun = Instant::now();
     let result = program.eval_bool(&[("self", Value::of(&object, &Type::Dyn))], &mut Meter::new(COST_MAX));
     assert_eq!(result, Err(Error::Cost));
     assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
+}
+
+/// What is free in a rule is not free for ever.
+#[test]
+fn long_literals_in_loops_are_stopped() {
+    let object = serde_json::json!({"l": (0..3000).collect::<Vec<_>>()});
+    for body in [
+        format!("[{}].size() > 0", vec!["1"; 20_000].join(",")),
+        vec!["true"; 10_000].join("&&"),
+        format!("b'{}'.size() > 0", "x".repeat(90_000)),
+    ] {
+        let source = format!("self.l.all(x, self.l.all(y, {body}))");
+        let program = Program::compile(&source, &[("self", Type::Dyn)]).unwrap();
+        let begun = Instant::now();
+        let result = program.eval_bool(&[("self", Value::of(&object, &Type::Dyn))], &mut Meter::new(COST_MAX));
+        assert_eq!(result, Err(Error::Cost));
+        assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
+    }
 }
 
 /// Parts of sound expressions put together in any order: an error or a value, never a panic.

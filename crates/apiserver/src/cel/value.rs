@@ -328,6 +328,16 @@ impl<'a> Map<'a> {
         }
     }
 
+    /// All keys, which are made at once, so they are paid for at once.
+    pub fn paid_keys(&self, meter: &mut Meter) -> Result<Vec<Value<'a>>, Error> {
+        let looked_at = match self {
+            Map::Object(_, object) => object.fields.len(),
+            _ => self.len(),
+        };
+        meter.charge_text(looked_at)?;
+        Ok(self.keys())
+    }
+
     pub fn keys(&self) -> Vec<Value<'a>> {
         match self {
             Map::Json(map, _) => map.keys().map(|key| Value::String(Text::Borrowed(key))).collect(),
@@ -340,8 +350,8 @@ impl<'a> Map<'a> {
     }
 
     fn equals(&self, other: &Map<'a>, meter: &mut Meter) -> Result<bool, Error> {
-        let keys = self.keys();
-        if keys.len() != other.keys().len() {
+        let keys = self.paid_keys(meter)?;
+        if keys.len() != other.paid_keys(meter)?.len() {
             return Ok(false);
         }
         for key in keys {

@@ -2,10 +2,11 @@
 
 use serde_json::Value;
 
-use super::{compile, fieldpath, types};
+use super::{Tree, compile, evaluate, fieldpath, types};
 use crate::{
     cel::Type,
     field::{FieldError, child},
+    schema::{self, Schema},
 };
 
 const REASONS: [&str; 4] = ["FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired"];
@@ -28,13 +29,19 @@ struct Place<'a> {
 
 fn walk(place: &Place<'_>, path: &str, errors: &mut Vec<FieldError>) {
     let (rules, node) = (place.rules, place.node);
-    for (index, rule) in list(&rules["x-kubernetes-validations"]).iter().enumerate() {
+    let own = list(&rules["x-kubernetes-validations"]);
+    // Made once for all rules of the node, as it may be large.
+    let kind = if own.is_empty() { None } else { types::of(node, place.root) };
+    for (index, rule) in own.iter().enumerate() {
         let at = format!("{path}.x-kubernetes-validations[{index}]");
         let before = errors.len();
         check_form(rule, node, &at, errors);
         if errors.len() == before {
-            check_expressions(rule, place, &at, errors);
+            check_expressions(rule, kind.as_ref(), place, &at, errors);
         }
+    }
+    if errors.is_empty() {
+        check_default(node, place, path, errors);
     }
     let inner =
         |rules, node| Place { rules, node, root: types::is_embedded(node), uncorrelatable: place.uncorrelatable };
@@ -62,6 +69,20 @@ fn walk(place: &Place<'_>, path: &str, errors: &mut Vec<FieldError>) {
         }
     }
     forbid(&rules["not"], &child(path, "not"), errors);
+}
+
+/// A default must keep the rules that it will be judged by.
+fn check_default(node: &Value, place: &Place<'_>, path: &str, errors: &mut Vec<FieldError>) {
+    let (Some(default), true) = (node.get("default"), std::ptr::eq(place.rules, node)) else { return };
+    let Some(tree) = Tree::of(node, place.root) else { return };
+    let schema = Schema::parse(node);
+    let mut default = default.clone();
+    schema::fill(&schema, &mut default);
+    let at = child(path, "default");
+    for mut error in evaluate::validate(&tree, &schema, &default, None).errors {
+        error.field = if error.field == "<nil>" { at.clone() } else { child(&at, &error.field) };
+        errors.push(error);
+    }
 }
 
 /// A rule that may or may not apply says nothing.
@@ -110,15 +131,15 @@ fn check_path(path: &str, node: &Value, at: &str, errors: &mut Vec<FieldError>) 
     }
 }
 
-fn check_expressions(rule: &Value, place: &Place<'_>, at: &str, errors: &mut Vec<FieldError>) {
+fn check_expressions(rule: &Value, kind: Option<&Type>, place: &Place<'_>, at: &str, errors: &mut Vec<FieldError>) {
     let text = |key: &str| rule[key].as_str().unwrap_or_default();
     let (source, optional_old) = (text("rule"), rule["optionalOldSelf"] == true);
-    let Some(kind) = types::of(place.node, place.root) else {
+    let Some(kind) = kind else {
         let detail = "rules cannot be used on a field whose type is not known to them";
         errors.push(FieldError::forbidden(child(at, "rule"), detail));
         return;
     };
-    match compile::program(source, &kind, optional_old) {
+    match compile::program(source, kind, optional_old) {
         Err(why) => errors.push(FieldError::invalid(child(at, "rule"), rule.clone(), why)),
         Ok(program) if program.uses("oldSelf") => {
             if let Some(list) = place.uncorrelatable {
@@ -133,7 +154,7 @@ fn check_expressions(rule: &Value, place: &Place<'_>, at: &str, errors: &mut Vec
         }
         Ok(_) => {}
     }
-    check_message(rule, &kind, text("messageExpression"), optional_old, at, errors);
+    check_message(rule, kind, text("messageExpression"), optional_old, at, errors);
 }
 
 fn check_message(rule: &Value, kind: &Type, source: &str, optional_old: bool, at: &str, errors: &mut Vec<FieldError>) {
@@ -171,6 +192,22 @@ mod tests {
             json!({"type": "object", "properties": {"a": {"type": "integer"}}, "x-kubernetes-validations": [rule]});
         let errors = check(&schema, "s");
         if errors.is_empty() { String::new() } else { crate::field::join(&errors) }
+    }
+
+    #[test]
+    fn a_default_keeps_the_rules() {
+        let schema = |value: u32| {
+            json!({"type": "object", "properties": {"spec": {"type": "object", "default": {"n": value},
+                "x-kubernetes-validations": [{"rule": "self.n < 5"}],
+                "properties": {"n": {"type": "integer", "x-kubernetes-validations": [{"rule": "self != 7"}]}}}}})
+        };
+        assert!(check(&schema(1), "s").is_empty());
+        let said = crate::field::join(&check(&schema(7), "s"));
+        assert_eq!(
+            said,
+            "[s.properties[spec].default: Invalid value: \"object\": failed rule: self.n < 5, \
+             s.properties[spec].default.n: Invalid value: \"integer\": failed rule: self != 7]"
+        );
     }
 
     #[test]

@@ -8,16 +8,22 @@ use crate::cel::{Program, Type};
 impl Tree {
     /// The rules of a whole schema, or `None` if it has none.
     pub fn compile(schema: &Value) -> Option<Tree> {
-        tree(schema, schema, true)
+        Tree::of(schema, true)
+    }
+
+    /// The rules of a node and below; the root of an object has fields of its own.
+    pub(super) fn of(schema: &Value, root: bool) -> Option<Tree> {
+        tree(schema, schema, root)
     }
 }
 
 /// Rules stand in `rules`, types in `node`; these differ within `allOf`, which has no types of its own.
 fn tree(rules: &Value, node: &Value, root: bool) -> Option<Tree> {
     let mut tree = Tree { kind: text(&node["type"]), ..Tree::default() };
-    if let Some(kind) = types::of(node, root) {
-        tree.rules =
-            list(&rules["x-kubernetes-validations"]).iter().filter_map(|json| rule(json, node, &kind)).collect();
+    let own = list(&rules["x-kubernetes-validations"]);
+    let kind = if own.is_empty() { None } else { types::of(node, root) };
+    if let Some(kind) = kind {
+        tree.rules = own.iter().filter_map(|json| rule(json, node, &kind)).collect();
     }
     for (name, property) in rules["properties"].as_object().into_iter().flatten() {
         let Some(inner) = node["properties"].get(name) else { continue };

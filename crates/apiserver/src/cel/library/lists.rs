@@ -37,6 +37,7 @@ fn is_sorted<'a>(args: &[Value<'a>], meter: &mut Meter) -> Result<'a> {
     let mut before: Option<Value<'a>> = None;
     for item in list.iter() {
         meter.charge(1)?;
+        meter.charge_copy(item.size())?;
         if let Some(before) = &before {
             match before.order(&item) {
                 Some(Ordering::Greater) => return Ok(Value::Bool(false)),
@@ -62,6 +63,7 @@ fn extreme<'a>(args: &[Value<'a>], meter: &mut Meter, name: &str, wanted: Orderi
     let mut best: Option<Value<'a>> = None;
     for item in list.iter() {
         meter.charge(1)?;
+        meter.charge_copy(item.size())?;
         let better = match &best {
             None => true,
             Some(best) => match item.order(best) {

@@ -84,7 +84,12 @@ pub fn call<'a>(name: &str, member: Member, args: &[Value<'a>], meter: &mut Mete
             && overload.params.iter().zip(args).all(|(param, arg)| arg.is(param))
     };
     match overloads(name).and_then(|list| list.iter().find(fits)) {
-        Some(overload) => (overload.call)(args, meter),
+        Some(overload) => {
+            // Whatever is done with long texts, even if it is only to say that they are not what is wanted.
+            let texts = args.iter().filter(|arg| matches!(arg, Value::String(_) | Value::Bytes(_)));
+            meter.charge_copy(texts.map(Value::size).sum())?;
+            (overload.call)(args, meter)
+        }
         None => Err(Error::NoOverload),
     }
 }
