@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::{
     discovery, name,
-    openapi::Document,
+    openapi::{self, Document},
     patch::Patch,
     rest::{Api, Call, Intent},
     route::{self, OpenApi, Route, Target},
@@ -152,9 +152,12 @@ impl App {
             }
             Route::Discovery(asked) => Ok(answer::json(200, &discovery::legacy(&catalog, asked, &self.address)?)),
             Route::OpenApi(OpenApi::V2) => {
-                // Older clients ask for protobuf only, which is not made here.
+                let documents = catalog.documents();
+                if accept::names(headers, &openapi::PROTOBUF_MEDIA) {
+                    return Ok(document(&documents.v2_protobuf, request));
+                }
                 accept::form(headers)?;
-                Ok(document(&catalog.documents().v2, request))
+                Ok(document(&documents.v2, request))
             }
             Route::OpenApi(OpenApi::V3Index) => Ok(document(&catalog.documents().index, request)),
             Route::OpenApi(OpenApi::V3(path)) => {
@@ -242,8 +245,8 @@ fn document(document: &Document, request: &Request<Incoming>) -> Response<Body> 
     let tag = format!("\"{}\"", document.hash);
     let known = request.headers().get(header::IF_NONE_MATCH).is_some_and(|value| value == tag.as_str());
     let mut response = match known {
-        true => answer::bytes_of(304, "application/json", Bytes::new()),
-        false => answer::bytes_of(200, "application/json", document.bytes.clone()),
+        true => answer::bytes_of(304, document.media, Bytes::new()),
+        false => answer::bytes_of(200, document.media, document.bytes.clone()),
     };
     if let Ok(tag) = HeaderValue::from_str(&tag) {
         response.headers_mut().insert(header::ETAG, tag);

@@ -50,9 +50,12 @@ fn resource(basics: Basics<'_>) -> Resource {
         strategic: role != Role::Definition,
         stored_version: crate::resource::group_version(group, "v1"),
         schema: Schema::parse(&schema),
+        rules: None,
         published: schema,
         columns,
         deprecation: None,
+        selectable: Vec::new(),
+        converter: None,
         role,
         gating: None,
     }

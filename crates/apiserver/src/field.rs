@@ -31,6 +31,12 @@ impl Fault {
         }
     }
 
+    /// Whether a value with this fault may not have the type that rules rely on, or be too large for them.
+    pub fn blocks_rules(self) -> bool {
+        use Fault::{NotSupported, Required, TooLong, TooMany, TypeInvalid};
+        matches!(self, NotSupported | Required | TooLong | TooMany | TypeInvalid)
+    }
+
     fn shows_value(self) -> bool {
         !matches!(self, Fault::Required | Fault::Forbidden | Fault::TooLong)
     }

@@ -16,6 +16,8 @@
 mod app;
 mod builtin;
 mod catalog;
+mod cel;
+mod convert;
 mod crd;
 mod decode;
 mod discovery;
@@ -32,6 +34,7 @@ mod protobuf;
 mod resource;
 mod rest;
 mod route;
+mod rules;
 mod schema;
 mod selector;
 mod serve;

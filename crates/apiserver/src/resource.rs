@@ -6,7 +6,9 @@ use fieldgate::Gating;
 use serde_json::Value;
 
 use crate::{
+    convert::Converter,
     object::NameRule,
+    rules::Tree,
     schema::Schema,
     status::Name,
     store,
@@ -55,11 +57,17 @@ pub struct Resource {
     /// The `apiVersion` under which objects are stored.
     pub stored_version: String,
     pub schema: Schema,
+    /// Rules of the schema, where it has any.
+    pub rules: Option<Arc<Tree>>,
     /// The schema as JSON, to be published.
     pub published: Value,
     pub columns: Vec<Column>,
     pub deprecation: Option<String>,
+    /// Fields that lists and watches can be selected by, as `spec.color`.
+    pub selectable: Vec<String>,
     pub role: Role,
+    /// Converts between versions; without it only the version's name differs.
+    pub converter: Option<Arc<std::result::Result<Converter, String>>>,
     /// Gates on fields, where there are any.
     pub gating: Option<Arc<Gating>>,
 }

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::{
-    name, object,
+    name,
     status::{Result, Status},
 };
 
@@ -23,17 +23,20 @@ enum Requirement {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct FieldRequirement {
-    field: &'static str,
+    /// `metadata.name`, `metadata.namespace`, or a field that a definition lets select by.
+    field: String,
     value: String,
     equal: bool,
 }
 
 impl Selector {
-    pub fn parse(labels: Option<&str>, fields: Option<&str>) -> Result<Selector> {
+    /// Reads both selectors; `selectable` are fields of the resource beside its name and namespace.
+    pub fn parse(labels: Option<&str>, fields: Option<&str>, selectable: &[String]) -> Result<Selector> {
         let labels = parse_labels(labels.unwrap_or_default())
             .map_err(|why| Status::bad_request(format!("unable to parse requirement: {why}")))?;
-        let fields = fields.unwrap_or_default().split(',').filter(|part| !part.is_empty());
-        Ok(Selector { labels, fields: fields.map(parse_field).collect::<Result<_>>()? })
+        let fields = split_terms(fields.unwrap_or_default());
+        let fields = fields.iter().filter(|part| !part.is_empty()).map(|part| parse_field(part, selectable));
+        Ok(Selector { labels, fields: fields.collect::<Result<_>>()? })
     }
 
     pub fn is_empty(&self) -> bool {
@@ -50,27 +53,72 @@ impl Selector {
             Requirement::Exists(key) => label(key).is_some(),
             Requirement::Absent(key) => label(key).is_none(),
         });
-        labels && self.fields.iter().all(|field| (object::meta(object, field.field) == field.value) == field.equal)
+        labels && self.fields.iter().all(|field| (field_text(object, &field.field) == field.value) == field.equal)
     }
 
     /// The one name that can match, if the selector says so: then one key is read and not all.
     pub fn name(&self) -> Option<&str> {
-        self.fields.iter().find(|field| field.field == "name" && field.equal).map(|field| field.value.as_str())
+        self.fields.iter().find(|field| field.field == "metadata.name" && field.equal).map(|field| field.value.as_str())
     }
 }
 
-fn parse_field(text: &str) -> Result<FieldRequirement> {
+/// What an object has in a field, as text; nothing if it has none.
+fn field_text(object: &Value, field: &str) -> String {
+    match field.split('.').try_fold(object, |value, name| value.get(name)) {
+        Some(Value::String(text)) => text.clone(),
+        Some(Value::Null) | None => String::new(),
+        Some(other) => other.to_string(),
+    }
+}
+
+/// Commas part terms, unless a backslash stands before them.
+fn split_terms(text: &str) -> Vec<String> {
+    let mut terms = vec![String::new()];
+    let mut chars = text.chars();
+    while let Some(c) = chars.next() {
+        match (c, terms.last_mut()) {
+            (',', _) => terms.push(String::new()),
+            ('\\', Some(term)) => {
+                term.push(c);
+                term.extend(chars.next());
+            }
+            (c, Some(term)) => term.push(c),
+            (_, None) => {}
+        }
+    }
+    terms
+}
+
+/// A value without the backslashes that let it hold `\`, `,` and `=`.
+fn unescape(text: &str) -> Result<String> {
+    let mut out = String::with_capacity(text.len());
+    let mut chars = text.chars();
+    while let Some(c) = chars.next() {
+        match (c, c == '\\') {
+            (_, true) => match chars.next() {
+                Some(c @ ('\\' | ',' | '=')) => out.push(c),
+                other => {
+                    let escape = other.map(String::from).unwrap_or_default();
+                    let why = format!("invalid field selector: invalid escape sequence: \\{escape}");
+                    return Err(Status::bad_request(why));
+                }
+            },
+            (c, _) => out.push(c),
+        }
+    }
+    Ok(out)
+}
+
+fn parse_field(text: &str, selectable: &[String]) -> Result<FieldRequirement> {
     let (key, value, equal) = match (text.split_once("!="), text.split_once("=="), text.split_once('=')) {
         (Some((key, value)), _, _) => (key, value, false),
         (_, Some((key, value)), _) | (_, _, Some((key, value))) => (key, value, true),
         _ => return Err(Status::bad_request(format!("invalid selector: '{text}'; can't understand '{text}'"))),
     };
-    let field = match key {
-        "metadata.name" => "name",
-        "metadata.namespace" => "namespace",
-        _ => return Err(Status::bad_request(format!("field label not supported: {key}"))),
-    };
-    Ok(FieldRequirement { field, value: value.to_owned(), equal })
+    if !matches!(key, "metadata.name" | "metadata.namespace") && !selectable.iter().any(|known| known == key) {
+        return Err(Status::bad_request(format!("field label not supported: {key}")));
+    }
+    Ok(FieldRequirement { field: key.to_owned(), value: unescape(value)?, equal })
 }
 
 fn parse_labels(text: &str) -> std::result::Result<Vec<Requirement>, String> {
@@ -154,7 +202,7 @@ mod tests {
     #[test_case("" => true)]
     fn labels(selector: &str) -> bool {
         let object = json!({"metadata": {"name": "n", "labels": {"app": "web", "tier": "a"}}});
-        Selector::parse(Some(selector), None).unwrap().matches(&object)
+        Selector::parse(Some(selector), None, &[]).unwrap().matches(&object)
     }
 
     #[test_case("a in b")]
@@ -163,16 +211,27 @@ mod tests {
     #[test_case("a=b c")]
     #[test_case("=x")]
     fn bad_labels_are_bad_requests(selector: &str) {
-        assert_eq!(Selector::parse(Some(selector), None).unwrap_err().code, 400);
+        assert_eq!(Selector::parse(Some(selector), None, &[]).unwrap_err().code, 400);
     }
 
     #[test]
     fn fields_are_name_and_namespace() {
         let object = json!({"metadata": {"name": "n", "namespace": "d"}});
-        let selector = Selector::parse(None, Some("metadata.name=n,metadata.namespace!=e")).unwrap();
+        let selector = Selector::parse(None, Some("metadata.name=n,metadata.namespace!=e"), &[]).unwrap();
         assert!(selector.matches(&object));
         assert_eq!(selector.name(), Some("n"));
-        let refused = Selector::parse(None, Some("spec.x=1")).unwrap_err();
+        let refused = Selector::parse(None, Some("spec.x=1"), &["spec.y".to_owned()]).unwrap_err();
         assert_eq!(refused.message, "field label not supported: spec.x");
+    }
+
+    #[test_case("spec.color=red" => true; "text")]
+    #[test_case("spec.color!=red" => false; "other text")]
+    #[test_case("spec.size=3,spec.on=true" => true; "number and flag")]
+    #[test_case("spec.none=" => true; "missing is empty")]
+    #[test_case(r"spec.list=a\,b\=c" => true; "escapes")]
+    fn selectable_fields(selector: &str) -> bool {
+        let object = json!({"spec": {"color": "red", "size": 3, "on": true, "list": "a,b=c"}});
+        let known = ["spec.color", "spec.size", "spec.on", "spec.none", "spec.list"].map(str::to_owned);
+        Selector::parse(None, Some(selector), &known).unwrap().matches(&object)
     }
 }

@@ -1,8 +1,10 @@
 //! Custom resource definitions: what they must be, what state they are in, and the resources they make.
 
 mod caution;
+mod conversion;
 mod gating;
 mod names;
+mod selectable;
 mod status;
 mod validate;
 
@@ -17,8 +19,10 @@ pub use self::{
 };
 use crate::{
     catalog::Definition,
+    convert::Converter,
     object::{self, NameRule},
     resource::{Custom, Resource, Role, group_version},
+    rules::Tree,
     schema::Schema,
     table,
 };
@@ -49,7 +53,17 @@ pub fn storage_version(object: &Value) -> Option<&Value> {
 
 /// The gates of a definition; one that cannot be read gates nothing, as validation refuses such.
 pub fn gates(object: &Value) -> Gates {
-    Gates::parse_lenient(&object["spec"]["customFeatureGates"])
+    gates_of(&object["spec"])
+}
+
+fn gates_of(spec: &Value) -> Gates {
+    Gates::parse_lenient(&spec["customFeatureGates"])
+}
+
+/// The webhook that converts objects, or why there can be none.
+fn converter(spec: &Value) -> Option<Arc<Result<Converter, String>>> {
+    let webhook = spec["conversion"]["strategy"] == "Webhook";
+    webhook.then(|| Arc::new(Converter::new(&spec["conversion"])))
 }
 
 /// The resources of an established definition, one for each version that is served.
@@ -92,9 +106,12 @@ fn resource(definition: &Definition, version: &Value, field_gates: bool) -> Reso
         unconditional_update: false,
         strategic: false,
         schema: Schema::parse(&gating.schema),
+        rules: Tree::compile(&gating.schema).map(Arc::new),
         published: gating.published,
         columns: table::custom_columns(&list(&version["additionalPrinterColumns"])),
         deprecation,
+        converter: converter(spec),
+        selectable: selectable::fields(version),
         role: Role::Custom(Custom {
             definition: definition.name().to_owned(),
             definition_key: definition.key.clone(),

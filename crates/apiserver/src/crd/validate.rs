@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::{
     field::{Fault, FieldError},
     jsonpath::JsonPath,
-    name, object, schema,
+    name, object, rules, schema,
 };
 
 const TYPES: [&str; 5] = ["boolean", "date", "integer", "number", "string"];
@@ -28,8 +28,8 @@ pub fn validate(definition: &Value, old: Option<&Value>) -> (Vec<FieldError>, Ve
             "cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead";
         errors.push(FieldError::invalid("spec.preserveUnknownFields", true, detail));
     }
-    check_versions(definition, &mut errors);
-    check_conversion(&spec["conversion"], &mut errors);
+    check_versions(definition, old, &mut errors);
+    super::conversion::check(spec, &mut errors);
     if let Some(old) = old {
         check_change(definition, old, &mut errors);
     }
@@ -110,7 +110,11 @@ fn check_names(names: &Value, errors: &mut Vec<FieldError>) {
     }
 }
 
-fn check_versions(definition: &Value, errors: &mut Vec<FieldError>) {
+fn old_version<'a>(old: Option<&'a Value>, version: &Value) -> Option<&'a Value> {
+    super::versions(old?).iter().find(|old| old["name"] == version["name"])
+}
+
+fn check_versions(definition: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
     let versions = super::versions(definition);
     if versions.is_empty() {
         errors.push(FieldError::required("spec.versions", "must have at least one version"));
@@ -126,8 +130,9 @@ fn check_versions(definition: &Value, errors: &mut Vec<FieldError>) {
         }
         match version["schema"].get("openAPIV3Schema") {
             None => errors.push(FieldError::required(format!("{at}.schema.openAPIV3Schema"), "schemas are required")),
-            Some(schema) => errors.extend(schema::check(schema, &format!("{at}.schema.openAPIV3Schema"))),
+            Some(schema) => errors.extend(check_schema(schema, &format!("{at}.schema.openAPIV3Schema"))),
         }
+        super::selectable::check(version, old_version(old, version), &format!("{at}.selectableFields"), errors);
         check_columns(&version["additionalPrinterColumns"], &format!("{at}.additionalPrinterColumns"), errors);
     }
     let storages = versions.iter().filter(|version| version["storage"] == true).count();
@@ -135,6 +140,12 @@ fn check_versions(definition: &Value, errors: &mut Vec<FieldError>) {
         let detail = "must have exactly one version marked as storage version";
         errors.push(FieldError::invalid("spec.versions", definition["spec"]["versions"].clone(), detail));
     }
+}
+
+/// Rules are compiled with the schema's types, so a schema that is not sound comes first.
+fn check_schema(schema: &Value, path: &str) -> Vec<FieldError> {
+    let errors = schema::check(schema, path);
+    if errors.is_empty() { rules::check(schema, path) } else { errors }
 }
 
 fn check_columns(columns: &Value, path: &str, errors: &mut Vec<FieldError>) {
@@ -153,17 +164,6 @@ fn check_columns(columns: &Value, path: &str, errors: &mut Vec<FieldError>) {
             Err(why) => errors.push(FieldError::invalid(at("jsonPath"), path, format!("is an invalid path: {why}"))),
             Ok(_) => {}
         }
-    }
-}
-
-fn check_conversion(conversion: &Value, errors: &mut Vec<FieldError>) {
-    match conversion["strategy"].as_str() {
-        Some("None") | None => {}
-        Some("Webhook") => {
-            let detail = "conversion webhooks are not supported; versions are converted by None alone";
-            errors.push(FieldError::invalid("spec.conversion.strategy", "Webhook", detail));
-        }
-        Some(other) => errors.push(FieldError::not_supported("spec.conversion.strategy", other, &["None", "Webhook"])),
     }
 }
 

@@ -1,5 +1,6 @@
 //! Descriptions of everything that is served, for clients that check or explain objects.
 
+mod gnostic;
 mod meta;
 mod operation;
 mod v2;
@@ -12,24 +13,32 @@ use sha2::{Digest, Sha256};
 
 use crate::{catalog::Catalog, resource::Resource};
 
+pub use self::gnostic::MEDIA as PROTOBUF_MEDIA;
+
 const INFO: &str = "Lockgate";
 
 /// One document as bytes, and a hash that changes when it does.
 pub struct Document {
     pub bytes: Bytes,
     pub hash: String,
+    pub media: &'static str,
 }
 
 impl Document {
     fn new(value: &Value) -> Document {
-        let bytes = Bytes::from(value.to_string());
+        Document::of(value.to_string().into(), "application/json")
+    }
+
+    fn of(bytes: Bytes, media: &'static str) -> Document {
         let hash = Sha256::digest(&bytes).iter().map(|byte| format!("{byte:02X}")).collect();
-        Document { bytes, hash }
+        Document { bytes, hash, media }
     }
 }
 
 pub struct Documents {
     pub v2: Document,
+    /// The same as protobuf.
+    pub v2_protobuf: Document,
     pub index: Document,
     /// By path: `api/v1`, `apis/example.com/v1`.
     pub v3: BTreeMap<String, Document>,
@@ -51,7 +60,13 @@ impl Documents {
         };
         let index = json!({"paths": v3.iter().map(url).collect::<Map<_, _>>()});
         let all: Vec<&Resource> = catalog.resources().map(AsRef::as_ref).collect();
-        Documents { v2: Document::new(&v2::document(&all)), index: Document::new(&index), v3 }
+        let older = v2::document(&all);
+        Documents {
+            v2: Document::new(&older),
+            v2_protobuf: Document::of(gnostic::encode(&older).into(), gnostic::MEDIA[1]),
+            index: Document::new(&index),
+            v3,
+        }
     }
 }
 
@@ -94,12 +109,21 @@ pub fn object_schema(resource: &Resource, refs: &str) -> Value {
     schema["properties"]["metadata"] = meta::reference(refs, "ObjectMeta", "Standard object's metadata.");
     schema["x-kubernetes-group-version-kind"] =
         json!([{"group": resource.group, "version": resource.version, "kind": resource.kind}]);
+    publish_selectable(resource, &mut schema);
     schema
+}
+
+/// Which fields can be selected by, as Kubernetes tells it: at the kind and at its list.
+fn publish_selectable(resource: &Resource, schema: &mut Value) {
+    if !resource.selectable.is_empty() {
+        let fields = resource.selectable.iter().map(|path| json!({"fieldPath": path}));
+        schema["x-kubernetes-selectable-fields"] = fields.collect();
+    }
 }
 
 pub fn list_schema(resource: &Resource, refs: &str) -> Value {
     let items = json!({"$ref": format!("{refs}{}", schema_name(resource))});
-    json!({
+    let mut schema = json!({
         "type": "object", "description": format!("{} is a list of {}", resource.list_kind, resource.kind), "required": ["items"],
         "properties": {
             "apiVersion": {"type": "string", "description": meta::API_VERSION},
@@ -108,7 +132,9 @@ pub fn list_schema(resource: &Resource, refs: &str) -> Value {
             "items": {"type": "array", "description": format!("List of {}.", resource.plural), "items": items},
         },
         "x-kubernetes-group-version-kind": [{"group": resource.group, "version": resource.version, "kind": resource.list_kind}],
-    })
+    });
+    publish_selectable(resource, &mut schema);
+    schema
 }
 
 #[cfg(test)]

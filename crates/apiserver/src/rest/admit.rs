@@ -9,7 +9,7 @@ use crate::{
     field::FieldError,
     object, protobuf,
     resource::{Resource, Role},
-    schema,
+    rules, schema,
     serve::{answer::Warnings, query::FieldValidation},
     status::{Result, Status},
     store::Entry,
@@ -31,14 +31,18 @@ pub struct Sides<'a> {
 
 /// An object of the store as clients of this version see it.
 pub fn readable(resource: &Resource, entry: &Entry) -> Result<Value> {
-    let mut object = stored(resource, entry)?;
+    Ok(served(resource, stored(resource, entry)?, entry.revision))
+}
+
+/// The same of an object that is in the client's version but for its name.
+pub fn served(resource: &Resource, mut object: Value, revision: i64) -> Value {
     object["apiVersion"] = resource.api_version().into();
     if resource.custom().is_some() {
         schema::prune(&resource.schema, &mut object);
     }
     schema::fill(&resource.schema, &mut object);
-    object::set(&mut object, "resourceVersion", entry.revision.to_string());
-    Ok(object)
+    object::set(&mut object, "resourceVersion", revision.to_string());
+    object
 }
 
 /// An object as it is stored: neither defaulted nor converted.
@@ -195,8 +199,7 @@ impl Api {
         warnings: &mut Warnings,
     ) -> Result<()> {
         let mut errors = object::check_metadata(object, resource.namespaced, resource.name_rule);
-        errors.extend(schema::validate(&resource.schema, object, ""));
-        schema::check_lists(&resource.schema, object, "", &mut errors);
+        errors.extend(check_shape(resource, object, old));
         // What has the wrong shape cannot be judged further.
         if resource.role == Role::Definition && errors.is_empty() {
             let (faults, cautions) = crd::validate(object, old);
@@ -206,6 +209,7 @@ impl Api {
         if let Some(old) = old {
             check_change(object, old, &mut errors);
         }
+        check_rules(resource, object, old, &mut errors, warnings);
         if resource.custom().is_some() {
             object::doubtful_finalizers(object, old).into_iter().for_each(|text| warnings.add(text));
         }
@@ -214,6 +218,44 @@ impl Api {
             false => Err(Status::invalid(&resource.kind_name(), object::meta(object, "name"), &errors)),
         }
     }
+}
+
+/// What the schema says. On an update of a custom resource, what was wrong before and has not changed is let be.
+fn check_shape(resource: &Resource, object: &Value, old: Option<&Value>) -> Vec<FieldError> {
+    let schema = &resource.schema;
+    let lists = |object: &Value| {
+        let mut errors = Vec::new();
+        schema::check_lists(schema, object, "", &mut errors);
+        errors
+    };
+    let Some(old) = old.filter(|_| resource.custom().is_some()) else {
+        return schema::validate(schema, object, "").into_iter().chain(lists(object)).collect();
+    };
+    let mut errors = schema::validate_update(schema, object, old);
+    if lists(old).is_empty() {
+        errors.extend(lists(object));
+    }
+    errors
+}
+
+/// Rules are asked only of objects whose shape they can rely on.
+fn check_rules(
+    resource: &Resource,
+    object: &Value,
+    old: Option<&Value>,
+    errors: &mut Vec<FieldError>,
+    warnings: &mut Warnings,
+) {
+    let Some(tree) = &resource.rules else { return };
+    if errors.iter().any(|error| error.fault.blocks_rules()) {
+        let detail = "some validation rules were not checked because the object was invalid; correct the existing errors to \
+            complete validation";
+        errors.push(FieldError::invalid("<nil>", Value::Null, detail));
+        return;
+    }
+    let verdict = rules::validate(tree, &resource.schema, object, old);
+    errors.extend(verdict.errors);
+    verdict.tolerated.iter().for_each(|error| warnings.add(error.to_string()));
 }
 
 /// What an object cannot become.

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::{
     ATTEMPTS_MAX, Api, Call,
-    admit::{self, Scope, Sides, encode},
+    admit::{self, Scope, Sides},
     present,
 };
 use crate::{
@@ -41,7 +41,7 @@ impl Api {
                 *warnings = said;
                 return present::one(&resource, object, call);
             }
-            let bytes = encode(&resource, &object).to_string();
+            let bytes = self.encoded(&resource, &object).await?.to_string();
             let seen = Seen { key, revision: 0 };
             match self.store.write(&seen, &Api::guards(&resource), Change::Put(bytes.as_bytes())).await? {
                 Outcome::Done(revision) => {

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::{
     ATTEMPTS_MAX, Api, Call,
-    admit::{encode, readable},
+    admit::{encode, readable, stored},
     is_kept_namespace,
     options::{ListOptions, Start},
     present,
@@ -72,7 +72,7 @@ impl Api {
         let key = resource.key(target.namespace.as_deref(), name);
         let left = self.remove(&resource, &key, name, &demands).await?;
         match left {
-            Removed::Marked(object) => present::one(&resource, object, call),
+            Removed::Marked(object) => present::one(&resource, self.shown(&resource, object).await?, call),
             Removed::Gone(object) => Ok(status::success(&resource.name(), name, object::meta(&object, "uid"))),
         }
     }
@@ -83,7 +83,8 @@ impl Api {
         if resource.role == Role::Namespace {
             return Err(Status::method_not_allowed(&resource.name(), "deletecollection"));
         }
-        let selector = Selector::parse(call.query.get("labelSelector"), call.query.get("fieldSelector"))?;
+        let selector =
+            Selector::parse(call.query.get("labelSelector"), call.query.get("fieldSelector"), &resource.selectable)?;
         let options =
             ListOptions { start: Start::Newest { at_least: 0 }, limit: call.query.number("limit")?.unwrap_or(0) };
         let listed = self.listed(&resource, target.namespace.as_deref(), &selector, &options).await?;
@@ -113,7 +114,7 @@ impl Api {
     async fn remove(&self, resource: &Resource, key: &str, name: &str, demands: &Demands) -> Result<Removed> {
         for _ in 0..ATTEMPTS_MAX {
             let entry = self.store.get(key).await?.ok_or_else(|| Status::not_found(&resource.name(), name))?;
-            let object = readable(resource, &entry)?;
+            let object = removable(resource, &entry)?;
             demands.check(resource, &object)?;
             if is_kept_namespace(resource, name) {
                 let why = "this namespace may not be deleted";
@@ -127,7 +128,11 @@ impl Api {
             if demands.dry_run {
                 return Ok(if held { Removed::Marked(marked) } else { Removed::Gone(marked) });
             }
-            let bytes = encode(resource, &marked).to_string();
+            let mut value = encode(resource, &marked);
+            if resource.converter.is_some() {
+                value["apiVersion"] = marked["apiVersion"].clone();
+            }
+            let bytes = value.to_string();
             let change = if held { Change::Put(bytes.as_bytes()) } else { Change::Delete };
             // Without the definition as a guard: what is to go, goes, whatever its gates are.
             let outcome =
@@ -152,6 +157,17 @@ impl Api {
         }
         Removed::Marked(object)
     }
+}
+
+/// What is looked at to delete an object is its metadata, which is the same in all versions: no webhook need be asked, and none
+/// that is gone keeps objects from going.
+fn removable(resource: &Resource, entry: &Entry) -> Result<Value> {
+    if resource.converter.is_none() {
+        return readable(resource, entry);
+    }
+    let mut object = stored(resource, entry)?;
+    object::set(&mut object, "resourceVersion", entry.revision.to_string());
+    Ok(object)
 }
 
 enum Removed {

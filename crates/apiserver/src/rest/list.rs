@@ -4,7 +4,6 @@ use serde_json::{Value, json};
 
 use super::{
     Api, Call,
-    admit::readable,
     options::{self, ListOptions, Start},
     present,
 };
@@ -13,7 +12,6 @@ use crate::{
     route::Target,
     selector::Selector,
     status::{Result, Status},
-    store::Page,
     token::{INCONSISTENT, Token},
 };
 
@@ -37,7 +35,8 @@ pub struct Listed {
 impl Api {
     pub async fn list(&self, target: &Target, call: &Call) -> Result<Value> {
         let resource = self.resource(target)?;
-        let selector = Selector::parse(call.query.get("labelSelector"), call.query.get("fieldSelector"))?;
+        let selector =
+            Selector::parse(call.query.get("labelSelector"), call.query.get("fieldSelector"), &resource.selectable)?;
         let options = options::list(&call.query)?;
         let listed = self.listed(&resource, target.namespace.as_deref(), &selector, &options).await?;
         let mut metadata = json!({"resourceVersion": listed.revision.to_string()});
@@ -86,7 +85,8 @@ impl Api {
         }
         if let (Some(name), true) = (selector.name(), namespace.is_some() || !resource.namespaced) {
             let page = self.store.one(&format!("{prefix}{name}"), revision).await?;
-            return collect(resource, page, selector);
+            let objects = self.read_all(resource, &page.entries).await?;
+            return Ok(collect(objects, page.revision, selector));
         }
         let pages = self.pages(resource, &prefix, start, revision, selector, options.limit).await;
         pages.map_err(|refused| expired(refused, options))
@@ -115,8 +115,8 @@ impl Api {
             let page = self.store.list(prefix, start.as_deref(), keys, revision).await?;
             revision = page.revision;
             let count = page.entries.len() as i64;
-            for (index, entry) in page.entries.iter().enumerate() {
-                let object = readable(resource, entry)?;
+            let read = self.read_all(resource, &page.entries).await?;
+            for (index, (entry, object)) in page.entries.iter().zip(read).enumerate() {
                 if selector.matches(&object) {
                     objects.push(object);
                 }
@@ -135,10 +135,9 @@ impl Api {
     }
 }
 
-fn collect(resource: &Resource, page: Page, selector: &Selector) -> Result<Listed> {
-    let objects = page.entries.iter().map(|entry| readable(resource, entry)).collect::<Result<Vec<_>>>()?;
-    let objects = objects.into_iter().filter(|object| selector.matches(object)).collect();
-    Ok(Listed { objects, revision: page.revision, next: None, left: None })
+fn collect(mut objects: Vec<Value>, revision: i64, selector: &Selector) -> Listed {
+    objects.retain(|object| selector.matches(object));
+    Listed { objects, revision, next: None, left: None }
 }
 
 /// A page whose revision is compacted comes with a token to go on at the newest state.

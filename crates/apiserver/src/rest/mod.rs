@@ -10,6 +10,7 @@ mod read;
 #[cfg(test)]
 mod stale_tests;
 mod update;
+mod versions;
 mod watch;
 
 use std::{sync::Arc, time::Duration};

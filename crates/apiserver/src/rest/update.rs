@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::{
     ATTEMPTS_MAX, Api, Call,
-    admit::{self, Scope, Sides, encode, readable, stored},
+    admit::{self, Scope, Sides, stored},
     present,
 };
 use crate::{
@@ -68,8 +68,9 @@ impl Api {
             let key = resource.key(target.namespace.as_deref(), name);
             let entry = self.store.get(&key).await?.ok_or_else(|| Status::not_found(&resource.name(), name))?;
             let mut said = Warnings::default();
-            let object = self.prepare_update(&resource, target, &entry, intent, scope, call, &mut said)?;
-            let value = encode(&resource, &object);
+            let old = self.read(&resource, &entry).await?;
+            let object = self.prepare_update(&resource, target, (&entry, old), intent, scope, call, &mut said)?;
+            let value = self.encoded(&resource, &object).await?;
             let gone = object::is_deleting(&object)
                 && object::list(&object, "finalizers").is_empty()
                 && !has_own_end(&resource, &object);
@@ -112,13 +113,12 @@ impl Api {
         &self,
         resource: &Resource,
         target: &Target,
-        entry: &Entry,
+        (entry, old): (&Entry, Value),
         intent: &Intent,
         scope: Scope,
         call: &Call,
         warnings: &mut Warnings,
     ) -> Result<Value> {
-        let old = readable(resource, entry)?;
         let mut object = intent.candidate(resource, &old)?;
         admit::check_place(resource, &mut object, target.namespace.as_deref(), target.name.as_deref())?;
         check_version(resource, &object, &old)?;

@@ -14,7 +14,6 @@ use tokio_stream::wrappers::ReceiverStream;
 
 use super::{
     Api, Call,
-    admit::readable,
     options::{self, WatchStart},
     present,
 };
@@ -60,7 +59,7 @@ impl Api {
         if let Some(name) = &target.name {
             fields = format!("metadata.name={name},{fields}");
         }
-        let selector = Selector::parse(call.query.get("labelSelector"), Some(&fields))?;
+        let selector = Selector::parse(call.query.get("labelSelector"), Some(&fields), &resource.selectable)?;
         let start = options::watch(&call.query)?;
         let seconds = match call.query.number("timeoutSeconds")? {
             Some(seconds) if seconds > 0 => seconds as u64,
@@ -169,35 +168,48 @@ impl Watch {
             return self.bookmark(revision.max(self.seen), false).await;
         }
         for event in response.events {
-            if let Some((kind, object)) = self.translate(event) {
-                self.send(kind, object).await?;
+            match self.translate(event).await {
+                Ok(Some((kind, object))) => self.send(kind, object).await?,
+                Ok(None) => {}
+                Err(status) => return self.fail(&status).await,
             }
         }
         Ok(())
     }
 
     /// What a change of the store means to someone who sees only what the selector matches.
-    fn translate(&self, event: Event) -> Option<(&'static str, Value)> {
+    async fn translate(&self, event: Event) -> Result<Option<(&'static str, Value)>> {
         let deleted = event.r#type == EventType::Delete as i32;
-        let kv = event.kv?;
+        let Some(kv) = event.kv else { return Ok(None) };
         let revision = kv.mod_revision;
         if revision <= self.seen {
-            return None;
+            return Ok(None);
         }
-        let read = |entry: Entry| readable(&self.resource, &entry).ok();
-        let before = event.prev_kv.map(store::entry).and_then(read).filter(|object| self.selector.matches(object));
-        let after = if deleted { None } else { read(store::entry(kv)).filter(|object| self.selector.matches(object)) };
+        let before = self.selected(event.prev_kv.map(store::entry)).await?;
+        let after = self.selected((!deleted).then(|| store::entry(kv))).await?;
         let gone = |mut object: Value| {
             // What is gone went at this revision, whatever the last it had.
             object::set(&mut object, "resourceVersion", revision.to_string());
             ("DELETED", object)
         };
-        match (before, after) {
+        Ok(match (before, after) {
             (None, Some(object)) => Some(("ADDED", object)),
             (Some(_), Some(object)) => Some(("MODIFIED", object)),
             (Some(object), None) => Some(gone(object)),
             (None, None) => None,
-        }
+        })
+    }
+
+    /// An object as the client sees it, if its selector matches. What cannot be read at all is left out; what cannot be
+    /// converted ends the watch, or the client would miss it for ever.
+    async fn selected(&self, entry: Option<Entry>) -> Result<Option<Value>> {
+        let Some(entry) = entry else { return Ok(None) };
+        let object = match self.api.read(&self.resource, &entry).await {
+            Ok(object) => object,
+            Err(status) if self.resource.converter.is_some() => return Err(status),
+            Err(_) => return Ok(None),
+        };
+        Ok(self.selector.matches(&object).then_some(object))
     }
 
     async fn send(&mut self, kind: &str, object: Value) -> std::result::Result<(), Ended> {

@@ -7,6 +7,7 @@ mod default;
 mod format;
 mod listtype;
 mod prune;
+mod ratchet;
 mod validate;
 
 use std::collections::BTreeMap;
@@ -14,7 +15,15 @@ use std::collections::BTreeMap;
 use regex::Regex;
 use serde_json::Value;
 
-pub use self::{check::check, default::fill, listtype::check_lists, prune::prune, validate::validate};
+pub use self::{
+    check::check,
+    default::fill,
+    format::fits,
+    listtype::check_lists,
+    prune::prune,
+    ratchet::Pair,
+    validate::{validate, validate_update},
+};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ListType {

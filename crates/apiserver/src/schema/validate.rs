@@ -2,17 +2,33 @@
 
 use serde_json::{Number, Value, json};
 
-use super::{Rules, Schema, format};
+use super::{Pair, Rules, Schema, format};
 use crate::field::{Fault, FieldError, child};
 
 /// All that is wrong with `value`, whose place in the object is `path`.
 pub fn validate(schema: &Schema, value: &Value, path: &str) -> Vec<FieldError> {
     let mut errors = Vec::new();
-    walk(schema, value, path, &mut errors);
+    walk(schema, value, None, path, &mut errors);
     errors
 }
 
-fn walk(schema: &Schema, value: &Value, path: &str, errors: &mut Vec<FieldError>) {
+/// The same for a change of a whole object: what is as it was is not judged again, so that a schema that has become stricter
+/// does not lock its old objects.
+pub fn validate_update(schema: &Schema, new: &Value, old: &Value) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    walk(schema, new, Some(Pair { schema, new, old }), "", &mut errors);
+    errors
+}
+
+fn walk(schema: &Schema, value: &Value, pair: Option<Pair<'_>>, path: &str, errors: &mut Vec<FieldError>) {
+    let before = errors.len();
+    check(schema, value, pair, path, errors);
+    if errors.len() > before && pair.is_some_and(|pair| pair.is_equal()) {
+        errors.truncate(before);
+    }
+}
+
+fn check(schema: &Schema, value: &Value, pair: Option<Pair<'_>>, path: &str, errors: &mut Vec<FieldError>) {
     if value.is_null() && schema.nullable {
         return;
     }
@@ -29,8 +45,8 @@ fn walk(schema: &Schema, value: &Value, path: &str, errors: &mut Vec<FieldError>
     match value {
         Value::String(text) => check_string(rules, text, path, errors),
         Value::Number(number) => check_number(rules, number, path, errors),
-        Value::Array(list) => check_array(schema, list, path, errors),
-        Value::Object(map) => check_object(schema, map, path, errors),
+        Value::Array(list) => check_array(schema, list, pair, path, errors),
+        Value::Object(map) => check_object(schema, map, pair, path, errors),
         _ => {}
     }
     check_junctors(rules, value, path, errors);
@@ -140,7 +156,7 @@ fn bounds(format: Option<&str>) -> Option<(&str, f64, f64)> {
     }
 }
 
-fn check_array(schema: &Schema, list: &[Value], path: &str, errors: &mut Vec<FieldError>) {
+fn check_array(schema: &Schema, list: &[Value], pair: Option<Pair<'_>>, path: &str, errors: &mut Vec<FieldError>) {
     let (rules, found) = (&schema.rules, list.len() as u64);
     if let Some(max) = rules.max_items.filter(|max| found > *max) {
         errors.push(FieldError::new(Fault::TooMany, path, found.into(), format!("must have at most {max} items")));
@@ -154,12 +170,19 @@ fn check_array(schema: &Schema, list: &[Value], path: &str, errors: &mut Vec<Fie
     }
     if let Some(items) = &schema.items {
         for (index, item) in list.iter().enumerate() {
-            walk(items, item, &format!("{path}[{index}]"), errors);
+            let pair = pair.and_then(|pair| pair.index(index));
+            walk(items, item, pair, &format!("{path}[{index}]"), errors);
         }
     }
 }
 
-fn check_object(schema: &Schema, map: &serde_json::Map<String, Value>, path: &str, errors: &mut Vec<FieldError>) {
+fn check_object(
+    schema: &Schema,
+    map: &serde_json::Map<String, Value>,
+    pair: Option<Pair<'_>>,
+    path: &str,
+    errors: &mut Vec<FieldError>,
+) {
     let (rules, found) = (&schema.rules, map.len() as u64);
     for name in rules.required.iter().filter(|name| !map.contains_key(*name)) {
         errors.push(FieldError::required(child(path, name), ""));
@@ -176,7 +199,10 @@ fn check_object(schema: &Schema, map: &serde_json::Map<String, Value>, path: &st
     }
     for (name, value) in map {
         if let Some(inner) = schema.properties.get(name).or(schema.additional.as_deref()) {
-            walk(inner, value, &child(path, name), errors);
+            // What the whole object is, is the same on both sides and says nothing about a change.
+            let hidden = path.is_empty() && matches!(name.as_str(), "apiVersion" | "kind");
+            let pair = pair.filter(|_| !hidden).and_then(|pair| pair.key(name));
+            walk(inner, value, pair, &child(path, name), errors);
         }
     }
 }
@@ -193,7 +219,7 @@ fn check_embedded(map: &serde_json::Map<String, Value>, path: &str, errors: &mut
 fn check_junctors(rules: &Rules, value: &Value, path: &str, errors: &mut Vec<FieldError>) {
     let fits = |schema: &Schema| validate(schema, value, path).is_empty();
     for schema in &rules.all_of {
-        walk(schema, value, path, errors);
+        walk(schema, value, None, path, errors);
     }
     let mut refuse = |text: String| errors.push(FieldError::invalid("<nil>", "", text));
     if !rules.any_of.is_empty() && !rules.any_of.iter().any(fits) {

@@ -56,6 +56,12 @@ pub fn form(headers: &HeaderMap) -> Result<Form> {
     Err(Status::not_acceptable(&["application/json"]))
 }
 
+/// Whether a client asks for one of these, and for nothing of ours before it.
+pub fn names(headers: &HeaderMap, wanted: &[&str]) -> bool {
+    let found = medias(headers).into_iter().find(|media| media.is_json() || wanted.contains(&media.name));
+    found.is_some_and(|media| wanted.contains(&media.name))
+}
+
 /// Whether a client reads all of discovery in one answer (`apidiscovery.k8s.io/v2`).
 pub fn aggregated(headers: &HeaderMap) -> bool {
     let first = medias(headers).into_iter().find(|media| {

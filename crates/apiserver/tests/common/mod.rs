@@ -3,6 +3,7 @@
 
 pub mod http;
 mod member;
+pub mod webhook;
 
 use std::{
     path::PathBuf,

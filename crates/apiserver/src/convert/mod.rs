@@ -1,0 +1,79 @@
+//! Objects from one version to another by a webhook that the definition names.
+
+mod post;
+mod review;
+
+use std::{sync::Arc, time::Duration};
+
+use rustls::ClientConfig;
+use serde_json::Value;
+
+pub use self::post::{Endpoint, roots};
+
+/// How long a webhook may take for one review, with the connection to it.
+const TIMEOUT: Duration = Duration::from_secs(30);
+
+/// A webhook, ready to be asked.
+#[derive(Clone, Debug)]
+pub struct Converter {
+    endpoint: Endpoint,
+    tls: Arc<ClientConfig>,
+    timeout: Duration,
+}
+
+impl Converter {
+    /// The webhook of a definition's `spec.conversion`, or why it cannot be asked.
+    pub fn new(conversion: &Value) -> Result<Converter, String> {
+        let config = &conversion["webhook"]["clientConfig"];
+        if config["service"].is_object() {
+            return Err(NO_SERVICES.to_owned());
+        }
+        let endpoint = Endpoint::parse(config["url"].as_str().unwrap_or_default())?;
+        let tls = post::tls(config["caBundle"].as_str().unwrap_or_default())?;
+        Ok(Converter { endpoint, tls: Arc::new(tls), timeout: TIMEOUT })
+    }
+
+    /// All objects in the version `desired`, in one call. Objects that are in it already must not be among them.
+    pub async fn convert(&self, objects: Vec<Value>, desired: &str) -> Result<Vec<Value>, String> {
+        let Some(first) = objects.first() else { return Ok(objects) };
+        let (version, kind) = (first["apiVersion"].as_str(), first["kind"].as_str());
+        let name = format!("conversion webhook for {}, Kind={}", version.unwrap_or_default(), kind.unwrap_or_default());
+        let uid = crate::name::uid();
+        let request = review::request(&uid, desired, &objects);
+        let sent = tokio::time::timeout(self.timeout, post::post(&self.endpoint, self.tls.clone(), &request)).await;
+        let answer = match sent {
+            Ok(Ok(answer)) => answer,
+            Ok(Err(why)) => return Err(format!("{name} failed: Post \"{}\": {why}", self.endpoint)),
+            Err(_) => {
+                let seconds = self.timeout.as_secs();
+                return Err(format!("{name} failed: Post \"{}\": no answer within {seconds} s", self.endpoint));
+            }
+        };
+        review::converted(&answer, &uid, desired, &objects).map_err(|why| format!("{name} {why}"))
+    }
+}
+
+/// There is nothing behind a reference to a service here.
+pub const NO_SERVICES: &str = "this server has no services; give the webhook's address as url";
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use tokio::{net::TcpListener, runtime::Runtime};
+
+    use super::*;
+
+    #[test]
+    fn a_webhook_that_says_nothing_is_not_waited_for() {
+        let runtime = Runtime::new().unwrap();
+        runtime.block_on(async {
+            let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
+            let url = format!("https://{}/", silent.local_addr().unwrap());
+            let mut converter = Converter::new(&json!({"webhook": {"clientConfig": {"url": url}}})).unwrap();
+            converter.timeout = Duration::from_secs(1);
+            let failed = converter.convert(vec![json!({"apiVersion": "g/v1", "kind": "K"})], "g/v2").await.unwrap_err();
+            let expected = format!("conversion webhook for g/v1, Kind=K failed: Post \"{url}\": no answer within 1 s");
+            assert_eq!(failed, expected);
+        });
+    }
+}

@@ -1,0 +1,58 @@
+//! Objects between the version they are stored in and the version a client speaks.
+
+use serde_json::Value;
+
+use super::{
+    Api,
+    admit::{encode, readable, served, stored},
+};
+use crate::{
+    convert::Converter,
+    resource::Resource,
+    status::{Result, Status},
+    store::Entry,
+};
+
+impl Api {
+    /// An object of the store as clients of this version see it.
+    pub(super) async fn read(&self, resource: &Resource, entry: &Entry) -> Result<Value> {
+        Ok(self.read_all(resource, std::slice::from_ref(entry)).await?.remove(0))
+    }
+
+    /// The same for many; a webhook is asked once for all that it must convert.
+    pub(super) async fn read_all(&self, resource: &Resource, entries: &[Entry]) -> Result<Vec<Value>> {
+        if resource.converter.is_none() {
+            return entries.iter().map(|entry| readable(resource, entry)).collect();
+        }
+        let objects = entries.iter().map(|entry| stored(resource, entry)).collect::<Result<Vec<_>>>()?;
+        let objects = convert(resource, objects, &resource.api_version()).await?;
+        Ok(objects.into_iter().zip(entries).map(|(object, entry)| served(resource, object, entry.revision)).collect())
+    }
+
+    /// An object that was read as it is stored, in the version clients see.
+    pub(super) async fn shown(&self, resource: &Resource, object: Value) -> Result<Value> {
+        Ok(convert(resource, vec![object], &resource.api_version()).await?.remove(0))
+    }
+
+    /// What is stored of an object.
+    pub(super) async fn encoded(&self, resource: &Resource, object: &Value) -> Result<Value> {
+        let object = convert(resource, vec![object.clone()], &resource.stored_version).await?.remove(0);
+        Ok(encode(resource, &object))
+    }
+}
+
+/// Brings those objects to a version that are in another.
+async fn convert(resource: &Resource, mut objects: Vec<Value>, desired: &str) -> Result<Vec<Value>> {
+    let Some(converter) = &resource.converter else { return Ok(objects) };
+    let others: Vec<usize> = (0..objects.len()).filter(|index| objects[*index]["apiVersion"] != desired).collect();
+    if others.is_empty() {
+        return Ok(objects);
+    }
+    let converter: &Converter = converter.as_ref().as_ref().map_err(Status::internal)?;
+    let sent = others.iter().map(|index| objects[*index].clone()).collect();
+    let converted = converter.convert(sent, desired).await.map_err(Status::internal)?;
+    for (index, object) in others.into_iter().zip(converted) {
+        objects[index] = object;
+    }
+    Ok(objects)
+}

@@ -1,0 +1,137 @@
+//! Versions that a webhook converts, with the real kubectl.
+
+mod common;
+
+use common::{World, has_kubectl, webhook::Webhook};
+
+fn definition(webhook: &Webhook, storage: &str) -> String {
+    let stores = |version: &str| version == storage;
+    format!(
+        r#"
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {{name: links.stable.example.com}}
+spec:
+  group: stable.example.com
+  scope: Namespaced
+  names: {{plural: links, kind: Link}}
+  conversion:
+    strategy: Webhook
+    webhook:
+      conversionReviewVersions: [v1]
+      clientConfig: {{url: {url:?}, caBundle: {bundle}}}
+  versions:
+  - name: v1
+    served: true
+    storage: {v1}
+    schema: {{openAPIV3Schema: {{type: object, properties: {{spec: {{type: object, properties: {{hostPort: {{type: string}}}}}}}}}}}}
+  - name: v2
+    served: true
+    storage: {v2}
+    schema: {{openAPIV3Schema: {{type: object, properties: {{spec: {{type: object, properties: {{host: {{type: string}}, port: {{type: string}}}}}}}}}}}}
+"#,
+        url = webhook.url,
+        bundle = webhook.bundle,
+        v1 = stores("v1"),
+        v2 = stores("v2"),
+    )
+}
+
+fn world_with_links() -> (World, Webhook) {
+    let world = World::start();
+    let webhook = world.run(Webhook::start());
+    world.kubectl_with(&["apply", "-f", "-"], &definition(&webhook, "v1")).good();
+    world.kubectl(&["wait", "--for=condition=Established", "crd/links.stable.example.com", "--timeout=10s"]).good();
+    for name in ["a", "b", "c"] {
+        let link = format!(
+            "apiVersion: stable.example.com/v1\nkind: Link\nmetadata: {{name: {name}}}\nspec: {{hostPort: '{name}.example:80'}}\n"
+        );
+        world.kubectl_with(&["create", "-f", "-"], &link).good();
+    }
+    (world, webhook)
+}
+
+const V1: &str = "links.v1.stable.example.com";
+const V2: &str = "links.v2.stable.example.com";
+
+#[test]
+fn each_version_sees_its_own_form() {
+    if !has_kubectl() {
+        return;
+    }
+    let (world, webhook) = world_with_links();
+    assert_eq!(webhook.calls(), 0, "objects in the storage version need no conversion");
+    assert_eq!(
+        world.kubectl(&["get", V2, "a", "-o", "jsonpath={.spec}"]).good(),
+        r#"{"host":"a.example","port":"80"}"#
+    );
+    let calls = webhook.calls();
+    let hosts = world.kubectl(&["get", V2, "-o", "jsonpath={.items[*].spec.host}"]).good();
+    assert_eq!(hosts, "a.example b.example c.example");
+    assert_eq!(webhook.calls(), calls + 1, "a list is converted in one call");
+
+    world.kubectl(&["patch", V2, "a", "--type=merge", "-p", r#"{"spec":{"port":"81"}}"#]).good();
+    let said = world.kubectl(&["get", V1, "a", "-o", "jsonpath={.spec.hostPort} {.metadata.generation}"]).good();
+    assert_eq!(said, "a.example:81 2");
+    let said = world.kubectl(&["patch", V2, "a", "--type=merge", "-p", r#"{"spec":{"port":"81"}}"#]).good();
+    assert!(said.contains("(no change)"), "{said}");
+    let refused = world.kubectl(&["patch", V2, "a", "--type=merge", "-p", r#"{"spec":{"host":5}}"#]).bad();
+    assert!(refused.contains("spec.host: Invalid value: \"integer\""), "{refused}");
+
+    let path = "/apis/stable.example.com/v2/namespaces/default/links?watch=1&timeoutSeconds=1";
+    let events = world.kubectl(&["get", "--raw", path]).good();
+    assert_eq!(events.matches(r#""type":"ADDED""#).count(), 3, "{events}");
+    assert!(events.contains(r#""host":"b.example""#) && !events.contains("hostPort"), "{events}");
+}
+
+/// The storage version moves: objects stay as they are stored until they are written, and all of them are served.
+#[test]
+fn objects_of_an_older_storage_version_are_served_and_rewritten() {
+    if !has_kubectl() {
+        return;
+    }
+    let (world, webhook) = world_with_links();
+    world.kubectl_with(&["apply", "-f", "-"], &definition(&webhook, "v2")).good();
+    let stored =
+        || world.kubectl(&["get", "crd", "links.stable.example.com", "-o", "jsonpath={.status.storedVersions}"]).good();
+    assert_eq!(stored(), r#"["v1","v2"]"#);
+    let calls = webhook.calls();
+    assert_eq!(world.kubectl(&["get", V1, "b", "-o", "jsonpath={.spec.hostPort}"]).good(), "b.example:80");
+    assert_eq!(webhook.calls(), calls, "b is still stored as v1");
+    // Writing each object as it is brings it to the storage version.
+    for name in ["a", "b", "c"] {
+        let object = world.kubectl(&["get", V2, name, "-o", "json"]).good();
+        world.kubectl_with(&["replace", "-f", "-"], &object).good();
+    }
+    let calls = webhook.calls();
+    assert_eq!(world.kubectl(&["get", V2, "b", "-o", "jsonpath={.spec.host}"]).good(), "b.example");
+    assert_eq!(webhook.calls(), calls, "b is stored as v2 now");
+    let patch = r#"{"status":{"storedVersions":["v2"]}}"#;
+    world
+        .kubectl(&["patch", "crd", "links.stable.example.com", "--subresource=status", "--type=merge", "-p", patch])
+        .good();
+    assert_eq!(stored(), r#"["v2"]"#);
+}
+
+#[test]
+fn a_webhook_that_fails_is_named_and_deletes_go_on() {
+    if !has_kubectl() {
+        return;
+    }
+    let (world, webhook) = world_with_links();
+    let link = "apiVersion: stable.example.com/v2\nkind: Link\nmetadata: {name: r}\nspec: {host: refuse, port: '1'}\n";
+    world.kubectl_with(&["create", "-f", "-"], link).good();
+    let refused = world.kubectl(&["get", V2, "r"]).bad();
+    let words = "conversion webhook for stable.example.com/v1, Kind=Link failed: the host refuses";
+    assert!(refused.contains(words), "{refused}");
+    webhook.stop();
+    std::thread::sleep(std::time::Duration::from_millis(200));
+    let refused = world.kubectl(&["get", V2, "a"]).bad();
+    assert!(
+        refused.contains("conversion webhook for stable.example.com/v1, Kind=Link failed: Post \"https://127.0.0.1:"),
+        "{refused}"
+    );
+    assert_eq!(world.kubectl(&["get", V1, "a", "-o", "jsonpath={.spec.hostPort}"]).good(), "a.example:80");
+    world.kubectl(&["delete", V1, "a"]).good();
+    world.kubectl(&["delete", "crd", "links.stable.example.com", "--timeout=20s"]).good();
+}
