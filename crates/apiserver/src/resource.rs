@@ -6,6 +6,7 @@ use fieldgate::Gating;
 use serde_json::Value;
 
 use crate::{
+    managed::Types,
     object::NameRule,
     schema::Schema,
     status::Name,
@@ -55,6 +56,8 @@ pub struct Resource {
     /// The `apiVersion` under which objects are stored.
     pub stored_version: String,
     pub schema: Schema,
+    /// How fields are merged, in this version and the others of the kind.
+    pub types: Arc<Types>,
     /// The schema as JSON, to be published.
     pub published: Value,
     pub columns: Vec<Column>,

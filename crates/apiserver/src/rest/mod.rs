@@ -1,10 +1,12 @@
 //! Requests on objects, from the parsed call to the answer's JSON.
 
 mod admit;
+mod apply;
 mod create;
 mod delete;
 mod list;
 mod options;
+mod own;
 mod present;
 mod read;
 #[cfg(test)]

@@ -5,6 +5,8 @@ use serde_json::Value;
 use super::{
     ATTEMPTS_MAX, Api, Call,
     admit::{self, Scope, Sides, encode, readable, stored},
+    apply::Apply,
+    own::{self, Author, Claims},
     present,
 };
 use crate::{
@@ -25,6 +27,15 @@ use crate::{
 pub enum Intent {
     Replace(Decoded),
     Patch(Patch),
+    Apply(Apply),
+}
+
+/// What an object is to become, before the server has had its say.
+pub struct Candidate {
+    pub object: Value,
+    /// What was wished for, where gates have already kept something out.
+    pub wanted: Option<Value>,
+    pub claims: Claims,
 }
 
 impl Intent {
@@ -32,20 +43,25 @@ impl Intent {
         Ok(Intent::Replace(admit::body(resource, call)?))
     }
 
-    fn candidate(&self, resource: &Resource, old: &Value) -> Result<Value> {
-        match self {
-            Intent::Replace(decoded) => Ok(decoded.value.clone()),
+    fn candidate(&self, author: &Author<'_>, target: &Target, old: &Value) -> Result<Candidate> {
+        let resource = author.resource;
+        let object = match self {
+            Intent::Replace(decoded) => decoded.value.clone(),
             Intent::Patch(patch) => patch.apply(old).map_err(|why| {
                 let error = FieldError::invalid("patch", Value::Null, why);
                 Status::invalid(&resource.kind_name(), object::meta(old, "name"), &[error])
-            }),
-        }
+            })?,
+            Intent::Apply(apply) => return author.applied(old, &apply.config(resource, target)?, apply),
+        };
+        let claims = author.given(Some(old), &object);
+        Ok(Candidate { object, wanted: None, claims })
     }
 
     fn duplicates(&self) -> &[String] {
         match self {
             Intent::Replace(decoded) => &decoded.duplicates,
             Intent::Patch(_) => &[],
+            Intent::Apply(apply) => &apply.decoded.duplicates,
         }
     }
 }
@@ -119,13 +135,14 @@ impl Api {
         warnings: &mut Warnings,
     ) -> Result<Value> {
         let old = readable(resource, entry)?;
-        let mut object = intent.candidate(resource, &old)?;
+        let author = Author::new(resource, scope, &own::manager(call, intent)?);
+        let Candidate { mut object, wanted, claims } = intent.candidate(&author, target, &old)?;
         admit::check_place(resource, &mut object, target.namespace.as_deref(), target.name.as_deref())?;
         check_version(resource, &object, &old)?;
         admit::prune(resource, &mut object, intent.duplicates(), call.query.field_validation()?, warnings)?;
         let mut object = carry_over(resource, object, &old, scope);
         admit::normalize(resource, &mut object);
-        let sent = object.clone();
+        let sent = wanted.map_or_else(|| object.clone(), |wanted| carry_over(resource, wanted, &old, scope));
         schema::fill(&resource.schema, &mut object);
         if resource.role == Role::Definition && matches!(intent, Intent::Replace(_)) && scope == Scope::Main {
             keep_gates(&mut object, &old, warnings);
@@ -146,6 +163,7 @@ impl Api {
         if !resource.has_generation {
             object::meta_mut(&mut object).remove("generation");
         }
+        author.record(Some(&old), &mut object, claims);
         self.validate(resource, &object, Some(&old), warnings)?;
         Ok(object)
     }
