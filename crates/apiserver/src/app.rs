@@ -113,12 +113,17 @@ impl App {
         match target.subresource.as_deref() {
             None => {}
             Some("status") if resource.has_status && matches!(verb, "get" | "update" | "patch") => {}
+            Some("scale") if resource.scale.is_some() && matches!(verb, "get" | "update" | "patch") => {}
+            Some("scale") if resource.scale.is_some() => {
+                return Err(Status::method_not_allowed(&resource.name(), verb));
+            }
             Some("status") if resource.has_status => return Err(Status::method_not_allowed(&resource.name(), verb)),
             Some(_) => return Err(Status::unknown_resource()),
         }
         let mut said = Warnings::default();
         let mut created = verb == "create";
         let done = match verb {
+            "get" if target.subresource.as_deref() == Some("scale") => api.get_scale(target, call).await?,
             "get" => api.get(target, call).await?,
             "list" => api.list(target, call).await?,
             "watch" => return Ok(answer::stream(api.watch(target, call).await?)),

@@ -47,6 +47,7 @@ fn resource(basics: Basics<'_>) -> Resource {
         categories: if role == Role::Definition { vec!["api-extensions".to_owned()] } else { Vec::new() },
         namespaced,
         has_status: matches!(role, Role::Namespace | Role::Definition),
+        scale: None,
         name_rule,
         has_generation: role == Role::Definition,
         unconditional_update: role != Role::Definition,

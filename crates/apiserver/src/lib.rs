@@ -33,6 +33,7 @@ mod protobuf;
 mod resource;
 mod rest;
 mod route;
+mod scale;
 mod schema;
 mod selector;
 mod serve;

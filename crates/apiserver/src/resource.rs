@@ -8,6 +8,7 @@ use serde_json::Value;
 use crate::{
     managed::Types,
     object::NameRule,
+    scale::Scale,
     schema::Schema,
     status::Name,
     store,
@@ -46,6 +47,8 @@ pub struct Resource {
     pub categories: Vec<String>,
     pub namespaced: bool,
     pub has_status: bool,
+    /// Where the parts of a scale are, for kinds that can be scaled.
+    pub scale: Option<Scale>,
     pub name_rule: NameRule,
     /// Fields that count as a change of what is wanted; `None` if the kind has no generation.
     pub has_generation: bool,

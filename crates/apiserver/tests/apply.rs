@@ -197,6 +197,9 @@ fn parts_and_built_in_kinds() {
     world.kubectl(&["create", "configmap", "plain", "--from-literal=a=1"]).good();
     let wanted = json!({"kubectl-create/Update": {"f:data": {".": {}, "f:a": {}}}});
     assert_eq!(owned(&get(&world, &["configmap", "plain"])), wanted);
-    let definition = owned(&get(&world, &["crd", "boards.example.com"]));
+    let before = get(&world, &["crd", "boards.example.com"]);
+    world.kubectl(&["apply", "--server-side", "-f", &data("boards.yaml")]).good();
+    assert_eq!(get(&world, &["crd", "boards.example.com"]), before, "the same definition again is no change");
+    let definition = owned(&before);
     assert!(definition["kubectl/Apply"]["f:spec"]["f:versions"] == json!({}), "{definition}");
 }

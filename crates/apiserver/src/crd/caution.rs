@@ -15,9 +15,6 @@ fn texts(definition: &Value) -> Vec<String> {
     let mut texts = Vec::new();
     for (index, version) in versions(definition).iter().enumerate() {
         let at = format!("spec.versions[{index}]");
-        if version["subresources"]["scale"].is_object() {
-            texts.push(format!("{at}.subresources.scale: not served by this server"));
-        }
         if version["selectableFields"].as_array().is_some_and(|fields| !fields.is_empty()) {
             texts.push(format!(
                 "{at}.selectableFields: not served by this server; select by metadata.name and metadata.namespace"
@@ -58,12 +55,10 @@ mod tests {
         let rule = json!([{"rule": "self.a > 0"}]);
         let schema = json!({"type": "object", "properties": {
             "spec": {"type": "object", "x-kubernetes-validations": rule, "properties": {"l": {"items": {"x-kubernetes-validations": rule}}}}}});
-        let definition =
-            json!({"spec": {"versions": [{"schema": {"openAPIV3Schema": schema}, "subresources": {"scale": {}}}]}});
+        let definition = json!({"spec": {"versions": [{"schema": {"openAPIV3Schema": schema}}]}});
         assert_eq!(
             cautions(&definition, None),
             [
-                "spec.versions[0].subresources.scale: not served by this server",
                 "spec.versions[0].schema.openAPIV3Schema.properties[spec].x-kubernetes-validations: rules are kept and not evaluated \
              by this server (2 in all)",
             ]

@@ -20,6 +20,7 @@ use crate::{
     managed::{Node, Types},
     object::{self, NameRule},
     resource::{Custom, Resource, Role, group_version},
+    scale::Scale,
     schema::Schema,
     table,
 };
@@ -104,6 +105,7 @@ fn resource(definition: &Definition, version: &Value, types: Arc<Types>, field_g
         categories: texts(&names["categories"]),
         namespaced: spec["scope"] == "Namespaced",
         has_status: version["subresources"]["status"].is_object(),
+        scale: Scale::parse(&version["subresources"]["scale"]),
         name_rule: NameRule::Subdomain,
         has_generation: true,
         unconditional_update: false,

@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::{
     field::{Fault, FieldError},
     jsonpath::JsonPath,
-    name, object, schema,
+    name, object, scale, schema,
 };
 
 const TYPES: [&str; 5] = ["boolean", "date", "integer", "number", "string"];
@@ -127,6 +127,9 @@ fn check_versions(definition: &Value, errors: &mut Vec<FieldError>) {
         match version["schema"].get("openAPIV3Schema") {
             None => errors.push(FieldError::required(format!("{at}.schema.openAPIV3Schema"), "schemas are required")),
             Some(schema) => errors.extend(schema::check(schema, &format!("{at}.schema.openAPIV3Schema"))),
+        }
+        if version["subresources"]["scale"].is_object() {
+            errors.extend(scale::check_paths(&version["subresources"]["scale"], &format!("{at}.subresources.scale")));
         }
         check_columns(&version["additionalPrinterColumns"], &format!("{at}.additionalPrinterColumns"), errors);
     }

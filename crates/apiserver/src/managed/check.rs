@@ -1,5 +1,7 @@
 //! Whether an applied configuration fits its type. What does not could not be merged.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Map as Object, Value};
 
 use super::{
@@ -73,7 +75,7 @@ fn walk_map(map: Map<'_>, object: &Object<String, Value>, path: &str, faults: &m
 }
 
 fn walk_list(list: List<'_>, items: &[Value], path: &str, faults: &mut Vec<String>) {
-    let mut seen: Vec<Element> = Vec::new();
+    let mut seen: BTreeSet<Element> = BTreeSet::new();
     for (index, item) in items.iter().enumerate() {
         let element = match list.atomic {
             true => Ok(Element::Index(i64::try_from(index).unwrap_or(i64::MAX))),
@@ -85,11 +87,11 @@ fn walk_list(list: List<'_>, items: &[Value], path: &str, faults: &mut Vec<Strin
                 return;
             }
             Ok(element) => {
-                if seen.contains(&element) {
-                    faults.push(fault(path, &format!("duplicate entries for key {element}")));
-                }
                 walk(list.items, item, &format!("{path}{element}"), faults);
-                seen.push(element);
+                let text = element.to_string();
+                if !seen.insert(element) {
+                    faults.push(fault(path, &format!("duplicate entries for key {text}")));
+                }
             }
         }
     }

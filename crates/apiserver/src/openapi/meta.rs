@@ -4,6 +4,7 @@ use serde_json::{Map, Value, json};
 
 pub const API_VERSION: &str = "APIVersion defines the versioned schema of this representation of an object.";
 pub const KIND: &str = "Kind is a string value representing the REST resource this object represents.";
+pub const SCALE: &str = "io.k8s.api.autoscaling.v1.Scale";
 const META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.";
 
 /// A reference with words of its own, which OpenAPI allows only around it.
@@ -74,5 +75,18 @@ pub fn schemas(refs: &str) -> Map<String, Value> {
         ("Patch", patch),
         ("Status", status),
     ];
-    all.into_iter().map(|(short, schema)| (name(short), schema)).collect()
+    let all = all.into_iter().map(|(short, schema)| (name(short), schema));
+    all.chain([(SCALE.to_owned(), scale(refs))]).collect()
+}
+
+fn scale(refs: &str) -> Value {
+    let text = |description: &str| json!({"type": "string", "description": description});
+    let count = |description: &str| json!({"type": "integer", "format": "int32", "description": description});
+    json!({"type": "object", "description": "Scale says how many there should be and are.", "properties": {
+        "apiVersion": text(API_VERSION), "kind": text(KIND),
+        "metadata": reference(refs, "ObjectMeta", "Standard object metadata."),
+        "spec": {"type": "object", "description": "What is wanted.", "properties": {"replicas": count("How many there should be.")}},
+        "status": {"type": "object", "description": "What is.", "required": ["replicas"], "properties": {
+            "replicas": count("How many there are."), "selector": text("Which labels they have.")}},
+    }, "x-kubernetes-group-version-kind": [{"group": "autoscaling", "version": "v1", "kind": "Scale"}]})
 }

@@ -9,6 +9,7 @@ mod options;
 mod own;
 mod present;
 mod read;
+mod scale;
 #[cfg(test)]
 mod stale_tests;
 mod update;

@@ -1,5 +1,7 @@
 //! Who manages what of an object about to be stored: from the request to `metadata.managedFields`.
 
+use std::collections::BTreeSet;
+
 use fieldgate::Gating;
 use serde_json::Value;
 
@@ -15,7 +17,7 @@ use crate::{
 /// The writer of one request, on one resource.
 pub struct Author<'a> {
     pub resource: &'a Resource,
-    scope: Scope,
+    pub scope: Scope,
     manager: String,
     api_version: String,
     now: String,
@@ -39,7 +41,11 @@ impl Author<'_> {
         Writer {
             types: &self.resource.types,
             api_version: &self.api_version,
-            subresource: if self.scope == Scope::Status { "status" } else { "" },
+            subresource: match self.scope {
+                Scope::Main => "",
+                Scope::Status => "status",
+                Scope::Scale => "scale",
+            },
             manager: &self.manager,
             reset: reset(self.resource, self.scope),
             gating: self.gating(),
@@ -50,7 +56,7 @@ impl Author<'_> {
     /// The claims a PUT or patch starts from. A part of an object has no say in them.
     pub fn given(&self, old: Option<&Value>, new: &Value) -> Claims {
         Claims::Before(match (self.scope, old) {
-            (Scope::Status, Some(old)) => Managers::of(old),
+            (Scope::Status | Scope::Scale, Some(old)) => Managers::of(old),
             (_, old) => Managers::given(old.unwrap_or(&Value::Null), new),
         })
     }
@@ -94,9 +100,9 @@ impl Author<'_> {
 fn reset(resource: &Resource, scope: Scope) -> Reset {
     match (scope, &resource.role) {
         (Scope::Status, _) => Reset::Only("status"),
-        (Scope::Main, Role::Namespace) => Reset::Except(&["spec", "status"]),
-        (Scope::Main, _) if resource.has_status => Reset::Except(&["status"]),
-        (Scope::Main, _) => Reset::Except(&[]),
+        (_, Role::Namespace) => Reset::Except(&["spec", "status"]),
+        _ if resource.has_status => Reset::Except(&["status"]),
+        _ => Reset::Except(&[]),
     }
 }
 
@@ -114,14 +120,14 @@ fn unchanged(old: Option<&Value>, object: &Value, entries: &[Value]) -> Option<V
     let strip = |entry: &Value| {
         let mut entry = entry.clone();
         entry.as_object_mut().map(|entry| entry.remove("time"));
-        entry
+        entry.to_string()
     };
     let old = old?;
     let before = object::list(old, "managedFields");
-    let stripped: Vec<Value> = before.iter().map(strip).collect();
+    let texts = |entries: &[Value]| entries.iter().map(strip).collect::<BTreeSet<_>>();
     let same = !before.is_empty()
         && entries.len() == before.len()
-        && entries.iter().all(|entry| stripped.contains(&strip(entry)))
+        && texts(entries) == texts(before)
         && without_managers(old) == without_managers(object);
     same.then(|| before.to_vec())
 }

@@ -7,7 +7,7 @@ use super::{
     admit::{self, Scope, Sides, encode, readable, stored},
     apply::Apply,
     own::{self, Author, Claims},
-    present,
+    scale,
 };
 use crate::{
     crd,
@@ -45,16 +45,23 @@ impl Intent {
 
     fn candidate(&self, author: &Author<'_>, target: &Target, old: &Value) -> Result<Candidate> {
         let resource = author.resource;
+        if author.scope == Scope::Scale {
+            return author.rescaled(self, target, old);
+        }
         let object = match self {
             Intent::Replace(decoded) => decoded.value.clone(),
-            Intent::Patch(patch) => patch.apply(old).map_err(|why| {
-                let error = FieldError::invalid("patch", Value::Null, why);
-                Status::invalid(&resource.kind_name(), object::meta(old, "name"), &[error])
-            })?,
+            Intent::Patch(patch) => self.patched(resource, patch, old)?,
             Intent::Apply(apply) => return author.applied(old, &apply.config(resource, target)?, apply),
         };
         let claims = author.given(Some(old), &object);
         Ok(Candidate { object, wanted: None, claims })
+    }
+
+    pub fn patched(&self, resource: &Resource, patch: &Patch, old: &Value) -> Result<Value> {
+        patch.apply(old).map_err(|why| {
+            let error = FieldError::invalid("patch", Value::Null, why);
+            Status::invalid(&resource.kind_name(), object::meta(old, "name"), &[error])
+        })
     }
 
     fn duplicates(&self) -> &[String] {
@@ -76,6 +83,7 @@ impl Api {
     ) -> Result<Value> {
         let scope = match target.subresource.as_deref() {
             None => Scope::Main,
+            Some("scale") => Scope::Scale,
             _ => Scope::Status,
         };
         let (dry_run, name) = (call.query.dry_run()?, target.name.as_deref().unwrap_or_default());
@@ -97,7 +105,7 @@ impl Api {
                     continue;
                 }
                 *warnings = said;
-                return present::one(&resource, object, call);
+                return scale::part(&resource, scope, object, call);
             }
             let bytes = value.to_string();
             let change = if gone { Change::Delete } else { Change::Put(bytes.as_bytes()) };
@@ -105,7 +113,7 @@ impl Api {
             match self.store.write(&seen, &guards, change).await? {
                 Outcome::Done(revision) => {
                     *warnings = said;
-                    return self.updated(&resource, object, revision, call).await;
+                    return self.updated(&resource, scope, object, revision, call).await;
                 }
                 Outcome::Moved => {}
                 Outcome::GuardMoved => self.definition_moved_of(&resource).await?,
@@ -114,13 +122,20 @@ impl Api {
         Err(Status::modified(&self.resource(target)?.name(), name))
     }
 
-    async fn updated(&self, resource: &Resource, mut object: Value, revision: i64, call: &Call) -> Result<Value> {
+    async fn updated(
+        &self,
+        resource: &Resource,
+        scope: Scope,
+        mut object: Value,
+        revision: i64,
+        call: &Call,
+    ) -> Result<Value> {
         object::set(&mut object, "resourceVersion", revision.to_string());
         if resource.role == Role::Definition {
             self.caught_up(revision).await;
             self.janitor.notify_one();
         }
-        present::one(resource, object, call)
+        scale::part(resource, scope, object, call)
     }
 
     #[expect(clippy::too_many_arguments, reason = "one step of one pipeline; each is what it depends on")]
@@ -156,7 +171,7 @@ impl Api {
             scope,
             warnings,
         );
-        let raised = scope == Scope::Main
+        let raised = scope != Scope::Status
             && resource.has_generation
             && fieldgate::raises_generation(&old, &object, resource.has_status);
         object::set(&mut object, "generation", object::generation(&old) + i64::from(raised));
