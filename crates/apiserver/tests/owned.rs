@@ -255,6 +255,13 @@ fn fields_behind_gates_are_neither_owned_nor_lost() {
         gate(&mut http, true).await;
         let gone = apply(&mut http, CARD, "fieldManager=one", &card("v1", json!({}))).await;
         assert_eq!(gone.body["spec"], json!({"color": "blue"}));
+
+        // Who applied the gates takes them away by leaving them out.
+        let mut plain = definition(true);
+        plain["spec"].as_object_mut().unwrap().remove("customFeatureGates");
+        let path = format!("{DEFINITIONS}/cards.example.com");
+        let answer = apply(&mut http, &path, "fieldManager=admin", &plain).await;
+        assert_eq!((answer.code, answer.body["spec"].get("customFeatureGates")), (200, None));
     });
 }
 
