@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use crate::{
     discovery, name,
     openapi::{self, Document},
-    patch::Patch,
+    patch::{self, Patch},
     rest::{Api, Call, Intent},
     route::{self, OpenApi, Route, Target},
     serve::{
@@ -113,16 +113,27 @@ impl App {
         match target.subresource.as_deref() {
             None => {}
             Some("status") if resource.has_status && matches!(verb, "get" | "update" | "patch") => {}
+            Some("scale") if resource.scale.is_some() && matches!(verb, "get" | "update" | "patch") => {}
+            Some("scale") if resource.scale.is_some() => {
+                return Err(Status::method_not_allowed(&resource.name(), verb));
+            }
             Some("status") if resource.has_status => return Err(Status::method_not_allowed(&resource.name(), verb)),
             Some(_) => return Err(Status::unknown_resource()),
         }
         let mut said = Warnings::default();
+        let mut created = verb == "create";
         let done = match verb {
+            "get" if target.subresource.as_deref() == Some("scale") => api.get_scale(target, call).await?,
             "get" => api.get(target, call).await?,
             "list" => api.list(target, call).await?,
             "watch" => return Ok(answer::stream(api.watch(target, call).await?)),
             "create" => api.create(target, call, &mut said).await?,
             "update" => api.update(target, &Intent::replace(&resource, call)?, call, &mut said).await?,
+            "patch" if patch::is_apply(call.content_type()) => {
+                let (made, object) = api.apply(target, call, &mut said).await?;
+                created = made;
+                object
+            }
             "patch" => {
                 let patch = Patch::parse(call.content_type(), &call.body, resource.strategic)?;
                 api.update(target, &Intent::Patch(patch), call, &mut said).await?
@@ -132,7 +143,7 @@ impl App {
             _ => return Err(Status::method_not_allowed(&resource.name(), verb)),
         };
         said.texts().iter().for_each(|text| warnings.add(text));
-        Ok(answer::json(if verb == "create" { 201 } else { 200 }, &done))
+        Ok(answer::json(if created { 201 } else { 200 }, &done))
     }
 
     async fn other(&self, route: &Route, request: &Request<Incoming>, query: &Query) -> Result<Response<Body>> {

@@ -1,8 +1,11 @@
 //! The kinds that are there without a definition: few, and only what custom resources and their controllers lean on.
 
+use std::sync::Arc;
+
 use serde_json::{Value, json};
 
 use crate::{
+    managed::{Node, Types},
     object::NameRule,
     resource::{Resource, Role},
     schema::Schema,
@@ -44,6 +47,7 @@ fn resource(basics: Basics<'_>) -> Resource {
         categories: if role == Role::Definition { vec!["api-extensions".to_owned()] } else { Vec::new() },
         namespaced,
         has_status: matches!(role, Role::Namespace | Role::Definition),
+        scale: None,
         name_rule,
         has_generation: role == Role::Definition,
         unconditional_update: role != Role::Definition,
@@ -51,6 +55,7 @@ fn resource(basics: Basics<'_>) -> Resource {
         stored_version: crate::resource::group_version(group, "v1"),
         schema: Schema::parse(&schema),
         rules: None,
+        types: Arc::new(Types::from([(crate::resource::group_version(group, "v1"), Node::of_object(&schema))])),
         published: schema,
         columns,
         deprecation: None,
@@ -123,6 +128,7 @@ fn namespaces() -> Resource {
         "status": {"type": "object", "description": "What is.", "properties": {
             "phase": text("Active or Terminating."),
             "conditions": {"type": "array", "items": {"type": "object", "x-kubernetes-preserve-unknown-fields": true},
+                           "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type"],
                            "description": "Why it is not gone yet."}}},
     }});
     let status = Column::path("Status", "string", ".status.phase", "Active or Terminating.");
@@ -207,7 +213,8 @@ fn definition_schema() -> Value {
     let gate = json!({"type": "object", "required": ["name", "preRelease", "fieldPaths"], "properties": {
         "name": text("The name of the gate."), "preRelease": text("alpha, beta, stable or deprecated."),
         "enabled": flag("Switches the gate on or off; stable gates are always on."), "default": flag("On or off unless enabled says so."),
-        "fieldPaths": texts("The fields behind the gate, such as .spec.replicas."),
+        "fieldPaths": {"type": "array", "description": "The fields behind the gate, such as .spec.replicas.",
+                       "items": {"type": "string"}, "x-kubernetes-list-type": "set"},
         "fieldDeprecationWarning": text("What users of a deprecated field are told."),
     }});
     json!({"type": "object", "description": "CustomResourceDefinition makes a new kind of resource.", "required": ["spec"], "properties": {
@@ -223,7 +230,8 @@ fn definition_schema() -> Value {
                                  "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]}}},
         }},
         "status": {"type": "object", "description": "What is.", "properties": {
-            "conditions": {"type": "array", "items": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}},
+            "conditions": {"type": "array", "items": {"type": "object", "x-kubernetes-preserve-unknown-fields": true},
+                           "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type"]},
             "acceptedNames": names, "storedVersions": texts("Versions in which objects may be stored."),
             "observedGeneration": {"type": "integer", "format": "int64"},
             "customFeatureGates": {"x-kubernetes-preserve-unknown-fields": true, "description": "The gates as they are now."},

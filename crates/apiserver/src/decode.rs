@@ -24,6 +24,19 @@ pub fn json(bytes: &[u8]) -> Result<Decoded, serde_json::Error> {
     Ok(Decoded { value, duplicates })
 }
 
+/// JSON or YAML; of keys that come twice the last one counts here too.
+pub fn yaml(bytes: &[u8]) -> Result<Decoded, String> {
+    if let Ok(decoded) = json(bytes) {
+        return Ok(decoded);
+    }
+    let text = std::str::from_utf8(bytes).map_err(|error| error.to_string())?;
+    let lenient = serde_saphyr::options! { duplicate_keys: serde_saphyr::DuplicateKeyPolicy::LastWins };
+    let value: Value = serde_saphyr::from_str_with_options(text, lenient).map_err(|error| error.to_string())?;
+    let strict = serde_saphyr::options! { duplicate_keys: serde_saphyr::DuplicateKeyPolicy::Error };
+    let fault = serde_saphyr::from_str_with_options::<Value>(text, strict).err();
+    Ok(Decoded { value, duplicates: fault.map(|fault| fault.to_string()).into_iter().collect() })
+}
+
 struct Seed<'a> {
     path: String,
     depth: usize,

@@ -6,6 +6,7 @@ use crate::{
     catalog::Catalog,
     resource::{Resource, group_version},
     route::Discovery,
+    scale,
     status::{Result, Status},
 };
 
@@ -48,8 +49,13 @@ fn aggregated_resource(resource: &Resource) -> Value {
     if !resource.categories.is_empty() {
         item["categories"] = json!(resource.categories);
     }
-    if resource.has_status {
-        item["subresources"] = json!([{"subresource": "status", "responseKind": kind, "verbs": STATUS_VERBS}]);
+    let status = json!({"subresource": "status", "responseKind": kind, "verbs": STATUS_VERBS});
+    let scale = json!({"subresource": "scale", "verbs": STATUS_VERBS,
+                       "responseKind": {"group": "autoscaling", "version": "v1", "kind": scale::KIND}});
+    let parts = [(resource.has_status, status), (resource.scale.is_some(), scale)];
+    let parts: Vec<Value> = parts.into_iter().filter(|(is, _)| *is).map(|(_, part)| part).collect();
+    if !parts.is_empty() {
+        item["subresources"] = parts.into();
     }
     item
 }
@@ -107,7 +113,11 @@ fn api_resources(resource: &Resource) -> Vec<Value> {
         json!({"name": format!("{}/status", resource.plural), "singularName": "", "namespaced": resource.namespaced,
                "kind": resource.kind, "verbs": STATUS_VERBS})
     });
-    std::iter::once(main).chain(status).collect()
+    let scale = resource.scale.as_ref().map(|_| {
+        json!({"name": format!("{}/scale", resource.plural), "singularName": "", "namespaced": resource.namespaced,
+               "group": "autoscaling", "version": "v1", "kind": scale::KIND, "verbs": STATUS_VERBS})
+    });
+    std::iter::once(main).chain(status).chain(scale).collect()
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@
 //! ```
 //!
 //! A request is a line: `serve` (TLS, who, bytes) → `route` (what) → `rest` (read, or decode → prune → default → gate →
-//! validate → one transaction) → `serve::answer`. Decisions (`schema`, `crd`, `selector`, `patch`, `table`) are pure functions
+//! validate → one transaction) → `serve::answer`. Decisions (`schema`, `crd`, `selector`, `patch`, `managed`, `table`) are pure functions
 //! over JSON values. What is served is a `catalog` as of one revision, kept in step with the store by the `keeper`.
 
 mod app;
@@ -26,6 +26,7 @@ mod field;
 mod janitor;
 mod jsonpath;
 mod keeper;
+mod managed;
 mod name;
 mod object;
 mod openapi;
@@ -35,6 +36,7 @@ mod resource;
 mod rest;
 mod route;
 mod rules;
+mod scale;
 mod schema;
 mod selector;
 mod serve;

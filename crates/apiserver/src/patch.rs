@@ -8,6 +8,7 @@ use crate::status::{Result, Status};
 pub const JSON: &str = "application/json-patch+json";
 pub const MERGE: &str = "application/merge-patch+json";
 pub const STRATEGIC: &str = "application/strategic-merge-patch+json";
+pub const APPLY: &str = "application/apply-patch+yaml";
 const OPERATIONS_MAX: usize = 10_000;
 const COPIED_BYTES_MAX: usize = 3 * 1024 * 1024;
 const DEPTH_MAX: usize = 100;
@@ -21,13 +22,18 @@ pub enum Patch {
 
 /// Which media types a resource takes.
 pub fn accepted(strategic: bool) -> &'static [&'static str] {
-    if strategic { &[JSON, MERGE, STRATEGIC] } else { &[JSON, MERGE] }
+    if strategic { &[JSON, MERGE, STRATEGIC, APPLY] } else { &[JSON, MERGE, APPLY] }
+}
+
+/// Whether a body is a configuration to apply rather than a patch.
+pub fn is_apply(content_type: &str) -> bool {
+    content_type.split(';').next().unwrap_or_default().trim() == APPLY
 }
 
 impl Patch {
     pub fn parse(content_type: &str, body: &[u8], strategic: bool) -> Result<Patch> {
         let media = content_type.split(';').next().unwrap_or_default().trim();
-        if !accepted(strategic).contains(&media) {
+        if media == APPLY || !accepted(strategic).contains(&media) {
             return Err(Status::unsupported_media_type(accepted(strategic)));
         }
         let bad = |error: serde_json::Error| Status::bad_request(format!("error decoding patch: {error}"));
@@ -232,7 +238,7 @@ mod tests {
     #[test]
     fn what_is_no_patch_is_refused() {
         assert_eq!(Patch::parse(STRATEGIC, b"{}", false).unwrap_err().code, 415);
-        assert_eq!(Patch::parse("application/apply-patch+yaml", b"{}", true).unwrap_err().code, 415);
+        assert_eq!(Patch::parse("application/apply-patch+cbor", b"{}", true).unwrap_err().code, 415);
         assert_eq!(Patch::parse(MERGE, b"[]", false).unwrap_err().code, 400);
         assert_eq!(Patch::parse(JSON, b"{}", false).unwrap_err().code, 400);
         let many = Value::Array(vec![json!({"op": "remove", "path": "/a"}); OPERATIONS_MAX + 1]);

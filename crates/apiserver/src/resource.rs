@@ -7,8 +7,10 @@ use serde_json::Value;
 
 use crate::{
     convert::Converter,
+    managed::Types,
     object::NameRule,
     rules::Tree,
+    scale::Scale,
     schema::Schema,
     status::Name,
     store,
@@ -47,6 +49,8 @@ pub struct Resource {
     pub categories: Vec<String>,
     pub namespaced: bool,
     pub has_status: bool,
+    /// Where the parts of a scale are, for kinds that can be scaled.
+    pub scale: Option<Scale>,
     pub name_rule: NameRule,
     /// Fields that count as a change of what is wanted; `None` if the kind has no generation.
     pub has_generation: bool,
@@ -59,6 +63,8 @@ pub struct Resource {
     pub schema: Schema,
     /// Rules of the schema, where it has any.
     pub rules: Option<Arc<Tree>>,
+    /// How fields are merged, in this version and the others of the kind.
+    pub types: Arc<Types>,
     /// The schema as JSON, to be published.
     pub published: Value,
     pub columns: Vec<Column>,

@@ -126,6 +126,11 @@ impl Status {
         Status::conflict(name, object, why)
     }
 
+    /// Others manage fields that an apply would change.
+    pub fn apply_conflict(message: String, causes: Vec<Value>) -> Box<Status> {
+        Status::new(409, "Conflict", message).caused(causes)
+    }
+
     pub fn expired(message: impl Into<String>) -> Box<Status> {
         Status::new(410, "Expired", message)
     }

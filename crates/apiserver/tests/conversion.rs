@@ -81,7 +81,7 @@ fn each_version_sees_its_own_form() {
     let path = "/apis/stable.example.com/v2/namespaces/default/links?watch=1&timeoutSeconds=1";
     let events = world.kubectl(&["get", "--raw", path]).good();
     assert_eq!(events.matches(r#""type":"ADDED""#).count(), 3, "{events}");
-    assert!(events.contains(r#""host":"b.example""#) && !events.contains("hostPort"), "{events}");
+    assert!(events.contains(r#""host":"b.example""#) && !events.contains(r#""hostPort""#), "{events}");
 }
 
 /// The storage version moves: objects stay as they are stored until they are written, and all of them are served.

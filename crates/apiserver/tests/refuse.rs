@@ -104,7 +104,7 @@ fn versions_preconditions_and_patches() {
             422
         );
         assert_eq!(http.send("PATCH", &one, media, patch("{}")).await.code, 400);
-        assert_eq!(http.send("PATCH", &one, "application/apply-patch+yaml", patch("{}")).await.code, 415);
+        assert_eq!(http.send("PATCH", &one, "application/apply-patch+cbor", patch("{}")).await.code, 415);
         // The same again is no write.
         let same = http.json("PUT", &one, made.body.clone()).await;
         assert_eq!(

@@ -70,7 +70,9 @@ async fn keep(maps: &Api<ConfigMap>, foo: &Foo) -> Result<Action, Failed> {
 
 async fn clean(maps: &Api<ConfigMap>, foo: &Foo) -> Result<Action, Failed> {
     match maps.delete(&map_name(foo), &DeleteParams::default()).await {
-        Err(error) if !matches!(&error, kube::Error::Api(status) if status.code == 404) => Err(Failed(error.to_string())),
+        Err(error) if !matches!(&error, kube::Error::Api(status) if status.code == 404) => {
+            Err(Failed(error.to_string()))
+        }
         _ => Ok(Action::await_change()),
     }
 }

@@ -1,4 +1,4 @@
-//! A custom resource from its definition to its end, through kube: discovery, objects, errors, both kinds of watchers, metadata
+//! A custom resource from its definition to its end, through kube: discovery, objects, errors, applies, both kinds of watchers, metadata
 //! alone, a controller with a finalizer, pages, deletion of many. Says `ok` at the end, or fails at the first difference.
 
 mod controller;
@@ -48,6 +48,7 @@ async fn main() -> Result<()> {
     define(&client).await.context("definition")?;
     let foos: Api<Foo> = Api::default_namespaced(client.clone());
     objects(&client, &foos).await.context("objects")?;
+    applies(&foos).await.context("applies")?;
     watches(&foos).await.context("watches")?;
     controller::run(&client, &foos).await.context("controller")?;
     many(&foos).await.context("many")?;
@@ -85,6 +86,29 @@ async fn objects(client: &Client, foos: &Api<Foo>) -> Result<()> {
     let refused = code(dynamic.create(&PostParams::default(), &serde_json::from_value(bad)?).await)?;
     let expected = (422, "Foo.clux.dev \"bad\" is invalid: spec.name: Required value".to_owned());
     ensure!(refused == expected, "refused with {refused:?}");
+    Ok(())
+}
+
+/// Two managers of one object: a conflict, a forced apply, and what goes when its owner leaves it out.
+async fn applies(foos: &Api<Foo>) -> Result<()> {
+    let config = |spec: serde_json::Value| {
+        Patch::Apply(json!({"apiVersion": "clux.dev/v1", "kind": "Foo", "metadata": {"name": "shared"}, "spec": spec}))
+    };
+    let (one, two) = (PatchParams::apply("one"), PatchParams::apply("two"));
+    let made = foos.patch("shared", &one, &config(json!({"name": "shared", "info": "a", "replicas": 2}))).await?;
+    ensure!(made.metadata.generation == Some(1), "an apply makes what is not there");
+    let again = foos.patch("shared", &one, &config(json!({"name": "shared", "info": "a", "replicas": 2}))).await?;
+    ensure!(again.metadata == made.metadata, "the same again changes nothing");
+    let refused = code(foos.patch("shared", &two, &config(json!({"info": "b"}))).await)?;
+    let expected = "Apply failed with 1 conflict: conflict with \"one\": .spec.info";
+    ensure!(refused == (409, expected.to_owned()), "refused with {refused:?}");
+    let forced = foos.patch("shared", &two.clone().force(), &config(json!({"info": "b"}))).await?;
+    ensure!(forced.spec.info.as_deref() == Some("b"), "a forced apply");
+    let managers: Vec<_> = forced.managed_fields().iter().filter_map(|entry| entry.manager.as_deref()).collect();
+    ensure!(managers == ["one", "two"], "managed by {managers:?}");
+    let left = foos.patch("shared", &two, &config(json!({}))).await?;
+    ensure!(left.spec.info.is_none(), "nobody wants it any more");
+    foos.delete("shared", &DeleteParams::default()).await?;
     Ok(())
 }
 

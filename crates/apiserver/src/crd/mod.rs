@@ -1,6 +1,5 @@
 //! Custom resource definitions: what they must be, what state they are in, and the resources they make.
 
-mod caution;
 mod conversion;
 mod gating;
 mod names;
@@ -20,9 +19,11 @@ pub use self::{
 use crate::{
     catalog::Definition,
     convert::Converter,
+    managed::{Node, Types},
     object::{self, NameRule},
     resource::{Custom, Resource, Role, group_version},
     rules::Tree,
+    scale::Scale,
     schema::Schema,
     table,
 };
@@ -71,11 +72,27 @@ pub fn resources(definition: &Definition, field_gates: bool) -> Vec<Resource> {
     if !is_established(&definition.object) {
         return Vec::new();
     }
+    let types = Arc::new(types(&definition.object));
     let served = versions(&definition.object).iter().filter(|version| version["served"] == true);
-    served.map(|version| resource(definition, version, field_gates)).collect()
+    served.map(|version| resource(definition, version, types.clone(), field_gates)).collect()
 }
 
-fn resource(definition: &Definition, version: &Value, field_gates: bool) -> Resource {
+/// How fields are merged in each version, served or not, as managers may know them by any.
+fn types(object: &Value) -> Types {
+    let group = object["spec"]["group"].as_str().unwrap_or_default();
+    let of = |version: &Value| {
+        let name = group_version(group, version["name"].as_str().unwrap_or_default());
+        (name, Node::of_object(version["schema"].get("openAPIV3Schema").unwrap_or(&open())))
+    };
+    versions(object).iter().map(of).collect()
+}
+
+/// The schema of a version that has none.
+fn open() -> Value {
+    json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true})
+}
+
+fn resource(definition: &Definition, version: &Value, types: Arc<Types>, field_gates: bool) -> Resource {
     let spec = &definition.object["spec"];
     let names = &definition.object["status"]["acceptedNames"];
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
@@ -84,7 +101,7 @@ fn resource(definition: &Definition, version: &Value, field_gates: bool) -> Reso
     let (group, name) = (text(&spec["group"]), text(&version["name"]));
     let stored = storage_version(&definition.object).map(|version| text(&version["name"])).unwrap_or_default();
     let gates = if field_gates { gates(&definition.object) } else { Gates::default() };
-    let open = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+    let open = open();
     let schema = version["schema"].get("openAPIV3Schema").unwrap_or(&open);
     let gating = gating::of(&gates, &definition.object, schema);
     let deprecation = (version["deprecated"] == true).then(|| match version["deprecationWarning"].as_str() {
@@ -101,12 +118,14 @@ fn resource(definition: &Definition, version: &Value, field_gates: bool) -> Reso
         categories: texts(&names["categories"]),
         namespaced: spec["scope"] == "Namespaced",
         has_status: version["subresources"]["status"].is_object(),
+        scale: Scale::parse(&version["subresources"]["scale"]),
         name_rule: NameRule::Subdomain,
         has_generation: true,
         unconditional_update: false,
         strategic: false,
         schema: Schema::parse(&gating.schema),
         rules: Tree::compile(&gating.schema).map(Arc::new),
+        types,
         published: gating.published,
         columns: table::custom_columns(&list(&version["additionalPrinterColumns"])),
         deprecation,

@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::{
     field::{Fault, FieldError},
     jsonpath::JsonPath,
-    name, object, rules, schema,
+    name, object, rules, scale, schema,
 };
 
 const TYPES: [&str; 5] = ["boolean", "date", "integer", "number", "string"];
@@ -35,8 +35,7 @@ pub fn validate(definition: &Value, old: Option<&Value>) -> (Vec<FieldError>, Ve
     }
     let verdict = fieldgate::validate_crd(spec, old.map(|old| &old["spec"]));
     errors.extend(verdict.errors.into_iter().map(gate_error));
-    let cautions = super::caution::cautions(definition, old);
-    (errors, verdict.warnings.into_iter().chain(cautions).collect())
+    (errors, verdict.warnings)
 }
 
 fn gate_error(error: fieldgate::FieldError) -> FieldError {
@@ -133,6 +132,9 @@ fn check_versions(definition: &Value, old: Option<&Value>, errors: &mut Vec<Fiel
             Some(schema) => errors.extend(check_schema(schema, &format!("{at}.schema.openAPIV3Schema"))),
         }
         super::selectable::check(version, old_version(old, version), &format!("{at}.selectableFields"), errors);
+        if version["subresources"]["scale"].is_object() {
+            errors.extend(scale::check_paths(&version["subresources"]["scale"], &format!("{at}.subresources.scale")));
+        }
         check_columns(&version["additionalPrinterColumns"], &format!("{at}.additionalPrinterColumns"), errors);
     }
     let storages = versions.iter().filter(|version| version["storage"] == true).count();

@@ -26,6 +26,9 @@ pub fn paths(resource: &Resource) -> Map<String, Value> {
     if resource.has_status {
         paths.insert(format!("{base}/{{name}}/status"), part);
     }
+    if resource.scale.is_some() {
+        paths.insert(format!("{base}/{{name}}/scale"), scale_operations(resource));
+    }
     paths.insert(format!("{base}/{{name}}"), one);
     paths
 }
@@ -79,6 +82,23 @@ fn operation(resource: &Resource, action: &str) -> Value {
         _ => {}
     }
     operation
+}
+
+/// The same as of any part, about a Scale.
+fn scale_operations(resource: &Resource) -> Value {
+    let body = json!({"schema": {"$ref": format!("{REFS}{}", meta::SCALE)}});
+    let of = |action: &str| {
+        let mut operation = operation(resource, action);
+        operation["operationId"] = format!("{}Scale", operation["operationId"].as_str().unwrap_or_default()).into();
+        operation["x-kubernetes-group-version-kind"] =
+            json!({"group": "autoscaling", "version": "v1", "kind": "Scale"});
+        operation["responses"]["200"]["content"]["application/json"] = body.clone();
+        if action == "put" {
+            operation["requestBody"]["content"]["application/json"] = body.clone();
+        }
+        operation
+    };
+    json!({"get": of("get"), "put": of("put"), "patch": of("patch")})
 }
 
 fn camel(text: &str) -> String {

@@ -20,6 +20,7 @@ use crate::{
 pub enum Scope {
     Main,
     Status,
+    Scale,
 }
 
 /// What gates compare: what is stored, what the caller could read, what it sent before defaults.
@@ -122,6 +123,11 @@ pub fn prune(
 /// Where and what an object says it is must be where and what the request is about.
 pub fn check_place(resource: &Resource, object: &mut Value, namespace: Option<&str>, name: Option<&str>) -> Result<()> {
     object::check_form(object, &resource.api_version(), &resource.kind)?;
+    check_name(object, namespace, name)
+}
+
+/// The same of an object whose form is known.
+pub fn check_name(object: &mut Value, namespace: Option<&str>, name: Option<&str>) -> Result<()> {
     let own = object::meta(object, "namespace");
     if let Some(namespace) = namespace {
         if !own.is_empty() && own != namespace {
@@ -173,7 +179,9 @@ impl Api {
         warnings: &mut Warnings,
     ) -> Value {
         let (Some(gating), Some(custom)) = (&resource.gating, resource.custom()) else { return new };
+        let replicas = || resource.scale.as_ref().and_then(|scale| scale.spec_replicas.text.parse().ok());
         let part = match (scope, ".status".parse::<Path>()) {
+            (Scope::Scale, _) => replicas().map_or(Part::Whole, Part::Only),
             (Scope::Status, Ok(status)) => Part::Only(status),
             (Scope::Main, Ok(status)) if resource.has_status => Part::AllBut(status),
             _ => Part::Whole,
@@ -213,6 +221,7 @@ impl Api {
         if resource.custom().is_some() {
             object::doubtful_finalizers(object, old).into_iter().for_each(|text| warnings.add(text));
         }
+        errors.extend(resource.scale.iter().flat_map(|scale| scale.check(object)));
         match errors.is_empty() {
             true => Ok(()),
             false => Err(Status::invalid(&resource.kind_name(), object::meta(object, "name"), &errors)),

@@ -5,10 +5,14 @@ use serde_json::{Value, json};
 use super::{
     ATTEMPTS_MAX, Api, Call,
     admit::{self, Scope, Sides},
+    apply::Apply,
+    own::{self, Author},
     present,
 };
 use crate::{
-    crd, name, object,
+    crd,
+    decode::Decoded,
+    name, object,
     resource::{Resource, Role},
     route::Target,
     schema,
@@ -20,6 +24,37 @@ use crate::{
 impl Api {
     pub async fn create(&self, target: &Target, call: &Call, warnings: &mut Warnings) -> Result<Value> {
         let decoded = admit::body(self.resource(target)?.as_ref(), call)?;
+        self.create_from(target, &decoded, false, call, warnings).await
+    }
+
+    /// Makes what is applied and is not there yet.
+    pub(super) async fn create_applied(
+        &self,
+        target: &Target,
+        apply: &Apply,
+        call: &Call,
+        warnings: &mut Warnings,
+    ) -> Result<Value> {
+        let resource = self.resource(target)?;
+        let value = apply.config(&resource, target)?;
+        let uid = object::meta(&value, "uid");
+        if !uid.is_empty() {
+            let why =
+                format!("uid mismatch: the provided object specified uid {uid}, and no existing object was found");
+            return Err(Status::conflict(&resource.name(), object::meta(&value, "name"), why));
+        }
+        let decoded = Decoded { value, duplicates: apply.decoded.duplicates.clone() };
+        self.create_from(target, &decoded, true, call, warnings).await
+    }
+
+    async fn create_from(
+        &self,
+        target: &Target,
+        decoded: &Decoded,
+        applied: bool,
+        call: &Call,
+        warnings: &mut Warnings,
+    ) -> Result<Value> {
         let (mode, dry_run) = (call.query.field_validation()?, call.query.dry_run()?);
         for _ in 0..ATTEMPTS_MAX {
             let resource = self.resource(target)?;
@@ -30,7 +65,13 @@ impl Api {
             let mut object = decoded.value.clone();
             admit::check_place(&resource, &mut object, target.namespace.as_deref(), None)?;
             admit::prune(&resource, &mut object, &decoded.duplicates, mode, &mut said)?;
-            let object = self.prepare_create(&resource, object, &mut said)?;
+            let author = Author::new(&resource, Scope::Main, &own::creator(call)?);
+            let claims = match applied {
+                true => author.applied_anew(&decoded.value)?,
+                false => author.given(None, &object),
+            };
+            let mut object = self.prepare_create(&resource, object, &mut said)?;
+            author.record(None, &mut object, claims);
             let name = object::meta(&object, "name").to_owned();
             self.check_namespace(&resource, target.namespace.as_deref(), &name).await?;
             let key = resource.key(target.namespace.as_deref(), &name);

@@ -1,12 +1,15 @@
 //! Requests on objects, from the parsed call to the answer's JSON.
 
 mod admit;
+mod apply;
 mod create;
 mod delete;
 mod list;
 mod options;
+mod own;
 mod present;
 mod read;
+mod scale;
 #[cfg(test)]
 mod stale_tests;
 mod update;

@@ -7,7 +7,7 @@ use crate::{
     resource::Resource,
     serve::accept::Form,
     status::{Result, Status},
-    table::{self, Include},
+    table::{self, Column, Include},
 };
 
 pub fn include(call: &Call) -> Result<Include> {
@@ -20,12 +20,16 @@ pub fn include(call: &Call) -> Result<Include> {
 }
 
 pub fn one(resource: &Resource, object: Value, call: &Call) -> Result<Value> {
+    shown(&resource.columns(), object, call)
+}
+
+pub fn shown(columns: &[Column], object: Value, call: &Call) -> Result<Value> {
     Ok(match call.form {
         Form::Object => object,
         Form::Metadata => table::partial(&object),
         Form::Table => {
             let metadata = table::version_of(&object);
-            table::table(&resource.columns(), &[object], include(call)?, metadata, true)
+            table::table(columns, &[object], include(call)?, metadata, true)
         }
     })
 }

@@ -5,7 +5,9 @@ use serde_json::Value;
 use super::{
     ATTEMPTS_MAX, Api, Call,
     admit::{self, Scope, Sides, stored},
-    present,
+    apply::Apply,
+    own::{self, Author, Claims},
+    scale,
 };
 use crate::{
     crd,
@@ -25,6 +27,15 @@ use crate::{
 pub enum Intent {
     Replace(Decoded),
     Patch(Patch),
+    Apply(Apply),
+}
+
+/// What an object is to become, before the server has had its say.
+pub struct Candidate {
+    pub object: Value,
+    /// What was wished for, where gates have already kept something out.
+    pub wanted: Option<Value>,
+    pub claims: Claims,
 }
 
 impl Intent {
@@ -32,20 +43,32 @@ impl Intent {
         Ok(Intent::Replace(admit::body(resource, call)?))
     }
 
-    fn candidate(&self, resource: &Resource, old: &Value) -> Result<Value> {
-        match self {
-            Intent::Replace(decoded) => Ok(decoded.value.clone()),
-            Intent::Patch(patch) => patch.apply(old).map_err(|why| {
-                let error = FieldError::invalid("patch", Value::Null, why);
-                Status::invalid(&resource.kind_name(), object::meta(old, "name"), &[error])
-            }),
+    fn candidate(&self, author: &Author<'_>, target: &Target, old: &Value) -> Result<Candidate> {
+        let resource = author.resource;
+        if author.scope == Scope::Scale {
+            return author.rescaled(self, target, old);
         }
+        let object = match self {
+            Intent::Replace(decoded) => decoded.value.clone(),
+            Intent::Patch(patch) => self.patched(resource, patch, old)?,
+            Intent::Apply(apply) => return author.applied(old, &apply.config(resource, target)?, apply),
+        };
+        let claims = author.given(Some(old), &object);
+        Ok(Candidate { object, wanted: None, claims })
+    }
+
+    pub fn patched(&self, resource: &Resource, patch: &Patch, old: &Value) -> Result<Value> {
+        patch.apply(old).map_err(|why| {
+            let error = FieldError::invalid("patch", Value::Null, why);
+            Status::invalid(&resource.kind_name(), object::meta(old, "name"), &[error])
+        })
     }
 
     fn duplicates(&self) -> &[String] {
         match self {
             Intent::Replace(decoded) => &decoded.duplicates,
             Intent::Patch(_) => &[],
+            Intent::Apply(apply) => &apply.decoded.duplicates,
         }
     }
 }
@@ -60,6 +83,7 @@ impl Api {
     ) -> Result<Value> {
         let scope = match target.subresource.as_deref() {
             None => Scope::Main,
+            Some("scale") => Scope::Scale,
             _ => Scope::Status,
         };
         let (dry_run, name) = (call.query.dry_run()?, target.name.as_deref().unwrap_or_default());
@@ -82,7 +106,7 @@ impl Api {
                     continue;
                 }
                 *warnings = said;
-                return present::one(&resource, object, call);
+                return scale::part(&resource, scope, object, call);
             }
             let bytes = value.to_string();
             let change = if gone { Change::Delete } else { Change::Put(bytes.as_bytes()) };
@@ -90,7 +114,7 @@ impl Api {
             match self.store.write(&seen, &guards, change).await? {
                 Outcome::Done(revision) => {
                     *warnings = said;
-                    return self.updated(&resource, object, revision, call).await;
+                    return self.updated(&resource, scope, object, revision, call).await;
                 }
                 Outcome::Moved => {}
                 Outcome::GuardMoved => self.definition_moved_of(&resource).await?,
@@ -99,13 +123,20 @@ impl Api {
         Err(Status::modified(&self.resource(target)?.name(), name))
     }
 
-    async fn updated(&self, resource: &Resource, mut object: Value, revision: i64, call: &Call) -> Result<Value> {
+    async fn updated(
+        &self,
+        resource: &Resource,
+        scope: Scope,
+        mut object: Value,
+        revision: i64,
+        call: &Call,
+    ) -> Result<Value> {
         object::set(&mut object, "resourceVersion", revision.to_string());
         if resource.role == Role::Definition {
             self.caught_up(revision).await;
             self.janitor.notify_one();
         }
-        present::one(resource, object, call)
+        scale::part(resource, scope, object, call)
     }
 
     #[expect(clippy::too_many_arguments, reason = "one step of one pipeline; each is what it depends on")]
@@ -119,13 +150,14 @@ impl Api {
         call: &Call,
         warnings: &mut Warnings,
     ) -> Result<Value> {
-        let mut object = intent.candidate(resource, &old)?;
+        let author = Author::new(resource, scope, &own::manager(call, intent)?);
+        let Candidate { mut object, wanted, claims } = intent.candidate(&author, target, &old)?;
         admit::check_place(resource, &mut object, target.namespace.as_deref(), target.name.as_deref())?;
         check_version(resource, &object, &old)?;
         admit::prune(resource, &mut object, intent.duplicates(), call.query.field_validation()?, warnings)?;
         let mut object = carry_over(resource, object, &old, scope);
         admit::normalize(resource, &mut object);
-        let sent = object.clone();
+        let sent = wanted.map_or_else(|| object.clone(), |wanted| carry_over(resource, wanted, &old, scope));
         schema::fill(&resource.schema, &mut object);
         if resource.role == Role::Definition && matches!(intent, Intent::Replace(_)) && scope == Scope::Main {
             keep_gates(&mut object, &old, warnings);
@@ -139,13 +171,14 @@ impl Api {
             scope,
             warnings,
         );
-        let raised = scope == Scope::Main
+        let raised = scope != Scope::Status
             && resource.has_generation
             && fieldgate::raises_generation(&old, &object, resource.has_status);
         object::set(&mut object, "generation", object::generation(&old) + i64::from(raised));
         if !resource.has_generation {
             object::meta_mut(&mut object).remove("generation");
         }
+        author.record(Some(&old), &mut object, claims);
         self.validate(resource, &object, Some(&old), warnings)?;
         Ok(object)
     }

@@ -1,0 +1,171 @@
+//! Applying a configuration: what it says is laid over the object, and what it no longer says goes, if nobody else wants it.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use super::{
+    check::check,
+    conflict::Conflicts,
+    last_applied,
+    managers::{Claim, Managers, Operation},
+    merge::merge,
+    node::Node,
+    own::fields,
+    remove::remove,
+    set::Set,
+    value,
+    writer::{Writer, bare, release, stripped, taken},
+};
+
+/// kubectl's applies on the client left no word of which fields they were about but an annotation, which is heeded for
+/// its applies on the server.
+const KUBECTL: &str = "kubectl";
+/// Who has all fields of an object that nobody has kept track of.
+const BEFORE: &str = "before-first-apply";
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Applied {
+    /// Without managedFields.
+    pub object: Value,
+    /// The same if no gate were off; none if none is.
+    pub wanted: Option<Value>,
+    pub managers: Managers,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum ApplyError {
+    /// The configuration does not fit its type.
+    Typed(String),
+    Merge(String),
+    Conflicts(Conflicts),
+}
+
+impl Writer<'_> {
+    /// `live` is none if there is no object yet.
+    pub fn apply(
+        &self,
+        live: Option<&Value>,
+        config: &Value,
+        managers: Managers,
+        force: bool,
+    ) -> Result<Applied, ApplyError> {
+        let node = self.types.get(self.api_version).unwrap_or(&Node::Guessed);
+        let allowed = self.allowed(config);
+        check(node, &allowed).map_err(ApplyError::Typed)?;
+        let empty = json!({"apiVersion": config["apiVersion"], "kind": config["kind"]});
+        let old = live.map_or_else(|| empty.clone(), bare);
+        let managers = match live {
+            Some(_) if managers.is_empty() => self.update_by(BEFORE, &empty, &old, managers),
+            _ => managers,
+        };
+        let mut done = self.apply_to(node, &old, config, managers.clone(), force);
+        if let (Err(ApplyError::Conflicts(conflicts)), KUBECTL) = (&done, self.manager)
+            && let Some(allowed) = last_applied::unchanged(node, &old, self.api_version)
+        {
+            done = match conflicts.beyond(&allowed) {
+                Some(left) => Err(ApplyError::Conflicts(left)),
+                None => self.apply_to(node, &old, config, managers, true),
+            };
+        }
+        let mut applied = done?;
+        if self.manager == KUBECTL {
+            last_applied::sync(&mut applied.object, config);
+        }
+        Ok(applied)
+    }
+
+    fn apply_to(
+        &self,
+        node: &Node,
+        live: &Value,
+        config: &Value,
+        managers: Managers,
+        force: bool,
+    ) -> Result<Applied, ApplyError> {
+        let mut managers = self.reconciled(managers);
+        let mut own = self.claim(self.manager, Operation::Apply, self.unfrozen(fields(node, config)));
+        let id = own.id();
+        let last = managers.claims.get(&id).cloned();
+        own.time = last.as_ref().and_then(|last| last.time.clone());
+        managers.put(own);
+        let (object, wanted) =
+            self.laid_over(node, live, config, |merged| self.prune(merged, &managers, last.as_ref()))?;
+        let changes = self.changes(live, &object, &managers);
+        let taken = taken(&managers, &changes, &id);
+        if !force && !taken.is_empty() {
+            return Err(ApplyError::Conflicts(Conflicts::new(&taken)));
+        }
+        release(&mut managers, &changes, Some(&id));
+        if let Some(own) = managers.claims.get_mut(&id) {
+            own.set = stripped(&own.set);
+            if !value::same(live, &object) {
+                own.time = Some(self.now.to_owned());
+            }
+        }
+        managers.claims.retain(|_, claim| !claim.set.is_empty());
+        Ok(Applied { object, wanted, managers })
+    }
+
+    /// The object that is wished for, and the one that gates leave of it.
+    fn laid_over(
+        &self,
+        node: &Node,
+        live: &Value,
+        config: &Value,
+        prune: impl Fn(Value) -> Value,
+    ) -> Result<(Value, Option<Value>), ApplyError> {
+        let lay = |config: &Value| {
+            let pruned = prune(merge(node, live, config)?);
+            // An empty map or list that is applied is to be there when all that was in it has gone. Kubernetes brings it with
+            // the next apply of the same, which would be a write that nobody wanted.
+            merge(node, &pruned, config)
+        };
+        // What is behind a gate that is off need not fit.
+        let wanted = lay(config).or_else(|_| lay(&self.allowed(config))).map_err(ApplyError::Merge)?;
+        let Some(gating) = self.gating else { return Ok((wanted, None)) };
+        let mut object = wanted.clone();
+        gating.apply(Some(live), &mut object);
+        Ok((object, Some(wanted)))
+    }
+
+    /// A configuration without what gates keep out.
+    fn allowed(&self, config: &Value) -> Value {
+        let mut allowed = config.clone();
+        self.gating.map(|gating| gating.apply(None, &mut allowed));
+        allowed
+    }
+
+    /// Of these fields those that this write can own.
+    fn unfrozen(&self, set: Set) -> Set {
+        let open = self.gating.and_then(|gating| Set::parse(&gating.unfrozen(&set.to_json()).ok()?).ok());
+        self.reset.filter(open.unwrap_or(set))
+    }
+
+    /// Without what this manager applied last time and nobody claims now.
+    fn prune(&self, merged: Value, managers: &Managers, last: Option<&Claim>) -> Value {
+        let Some(last) = last.filter(|last| !last.set.is_empty()) else { return merged };
+        let Some(node) = self.types.get(&last.api_version) else { return merged };
+        let mut pruned = remove(node, &merged, &last.set.with_named(Some(node)));
+        for (version, claimed) in claimed(managers, &last.api_version) {
+            let Some(node) = self.types.get(version) else { continue };
+            let named = |set: &Set| set.with_named(Some(node));
+            let kept = named(&fields(node, &pruned)).union(&named(&claimed));
+            pruned = remove(node, &merged, &named(&fields(node, &merged)).difference(&kept));
+        }
+        // What was below a field that goes and was never this manager's stays.
+        let named = |set: &Set| set.with_named(Some(node));
+        let gone = named(&fields(node, &merged)).difference(&named(&fields(node, &pruned)));
+        remove(node, &merged, &gone.intersection(&named(&last.set)))
+    }
+}
+
+/// All claims, by version, with the one of the last apply first.
+fn claimed<'a>(managers: &'a Managers, first: &'a str) -> Vec<(&'a str, Set)> {
+    let mut by: BTreeMap<(bool, &str), Set> = BTreeMap::new();
+    for claim in managers.claims.values() {
+        let set = by.entry((claim.api_version != first, &claim.api_version)).or_default();
+        *set = std::mem::take(set).union(&claim.set);
+    }
+    by.into_iter().map(|((_, version), set)| (version, set)).collect()
+}

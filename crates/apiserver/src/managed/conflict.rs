@@ -1,0 +1,78 @@
+//! Fields that others manage, in the words that kubectl and people know.
+
+use std::{collections::BTreeMap, fmt::Write};
+
+use serde_json::{Value, json};
+
+use super::{
+    element::Element,
+    managers::{Claim, Operation},
+    set::Set,
+};
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Conflict {
+    /// What managers are sorted by.
+    id: String,
+    /// `"kubectl"`, `"kubectl-edit" using v1`.
+    manager: String,
+    path: Vec<Element>,
+}
+
+/// Not empty.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Conflicts(Vec<Conflict>);
+
+impl Conflicts {
+    pub fn new(taken: &BTreeMap<String, (Claim, Set)>) -> Conflicts {
+        let of = |(id, (claim, set)): (&String, &(Claim, Set))| {
+            let (id, manager) = (id.clone(), shown(claim));
+            let conflict = move |path| Conflict { id: id.clone(), manager: manager.clone(), path };
+            set.paths().into_iter().map(conflict).collect::<Vec<_>>()
+        };
+        Conflicts(taken.iter().flat_map(of).collect())
+    }
+
+    /// Those about other fields; none if all are about these.
+    pub fn beyond(&self, allowed: &Set) -> Option<Conflicts> {
+        let left: Vec<Conflict> = self.0.iter().filter(|conflict| !allowed.has(&conflict.path)).cloned().collect();
+        (!left.is_empty()).then_some(Conflicts(left))
+    }
+
+    pub fn message(&self) -> String {
+        if let [only] = &self.0[..] {
+            return format!("Apply failed with 1 conflict: conflict with {}: {}", only.manager, text(&only.path));
+        }
+        let mut by: BTreeMap<&str, Vec<&Conflict>> = BTreeMap::new();
+        self.0.iter().for_each(|conflict| by.entry(&conflict.id).or_default().push(conflict));
+        let mut lines = Vec::new();
+        for conflicts in by.values() {
+            lines.extend(conflicts.first().map(|first| format!("conflicts with {}:", first.manager)));
+            lines.extend(conflicts.iter().map(|conflict| format!("- {}", text(&conflict.path))));
+        }
+        format!("Apply failed with {} conflicts: {}", self.0.len(), lines.join("\n"))
+    }
+
+    pub fn causes(&self) -> Vec<Value> {
+        let cause = |conflict: &Conflict| {
+            json!({"reason": "FieldManagerConflict", "message": format!("conflict with {}", conflict.manager),
+                   "field": text(&conflict.path)})
+        };
+        self.0.iter().map(cause).collect()
+    }
+}
+
+fn shown(claim: &Claim) -> String {
+    let mut out = format!("{:?}", claim.manager);
+    if !claim.subresource.is_empty() {
+        let _ = write!(out, " with subresource {:?}", claim.subresource);
+    }
+    if claim.operation == Operation::Update {
+        let _ = write!(out, " using {}", claim.api_version);
+    }
+    out
+}
+
+fn text(path: &[Element]) -> String {
+    path.iter().map(Element::to_string).collect()
+}

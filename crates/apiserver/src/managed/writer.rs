@@ -1,0 +1,164 @@
+//! One write, by one manager, through one version: whose the fields are afterwards.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use fieldgate::Gating;
+use serde_json::{Value, json};
+
+use super::{
+    compare::{Comparison, compare},
+    managers::{Claim, Managers, Operation},
+    node::Types,
+    reconcile::reconcile,
+    set::Set,
+};
+
+/// What a write through this endpoint cannot change, so does not own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reset {
+    /// These fields and all below them.
+    Except(&'static [&'static str]),
+    /// All but this field.
+    Only(&'static str),
+}
+
+impl Reset {
+    pub(super) fn filter(&self, set: Set) -> Set {
+        match self {
+            Reset::Except([]) => set,
+            Reset::Except(fields) => {
+                let paths: Vec<&[&str]> = fields.iter().map(std::slice::from_ref).collect();
+                set.without(&Set::of(&paths))
+            }
+            Reset::Only(field) => set.only(field),
+        }
+    }
+}
+
+/// Who nobody named.
+const UNKNOWN: &str = "unknown";
+/// What the server decides, so nobody owns.
+const SERVERS: &[&[&str]] = &[
+    &["apiVersion"],
+    &["kind"],
+    &["metadata"],
+    &["metadata", "name"],
+    &["metadata", "namespace"],
+    &["metadata", "creationTimestamp"],
+    &["metadata", "selfLink"],
+    &["metadata", "uid"],
+    &["metadata", "clusterName"],
+    &["metadata", "generation"],
+    &["metadata", "managedFields"],
+    &["metadata", "resourceVersion"],
+];
+
+pub struct Writer<'a> {
+    pub types: &'a Types,
+    pub api_version: &'a str,
+    pub subresource: &'a str,
+    pub manager: &'a str,
+    pub reset: Reset,
+    /// Gates of which one or more are off: what is behind those stays as it is, with its owners.
+    pub gating: Option<&'a Gating>,
+    /// The time, as in metadata.
+    pub now: &'a str,
+}
+
+impl Writer<'_> {
+    /// Whose the fields are after a create, a PUT or a patch made `new` of `live`. An object that nobody has kept track of
+    /// is not tracked from the middle of its life on, until somebody applies.
+    pub fn update(&self, live: Option<&Value>, new: &Value, managers: Managers) -> Managers {
+        match live {
+            Some(_) if managers.is_empty() => managers,
+            Some(live) => self.update_by(self.manager, live, new, managers),
+            None => self.update_by(self.manager, &self.nothing(), new, managers),
+        }
+    }
+
+    pub(super) fn update_by(&self, manager: &str, live: &Value, new: &Value, managers: Managers) -> Managers {
+        let mut managers = self.reconciled(managers);
+        let mut changes = self.changes(&bare(live), &bare(new), &managers);
+        release(&mut managers, &changes, None);
+        let Some(own) = changes.remove(self.api_version) else { return managers };
+        let set = stripped(&own.modified.union(&own.added));
+        if !set.is_empty() {
+            let claim = self.claim(manager, Operation::Update, Set::default());
+            let claim = managers.claims.entry(claim.id()).or_insert(claim);
+            claim.set = std::mem::take(&mut claim.set).union(&set);
+            claim.time = Some(self.now.to_owned());
+        }
+        managers
+    }
+
+    /// A new object as it was before anyone wrote to it.
+    fn nothing(&self) -> Value {
+        json!({"apiVersion": self.api_version})
+    }
+
+    pub(super) fn claim(&self, manager: &str, operation: Operation, set: Set) -> Claim {
+        let manager = if manager.is_empty() { UNKNOWN } else { manager }.to_owned();
+        let (subresource, api_version) = (self.subresource.to_owned(), self.api_version.to_owned());
+        Claim { manager, operation, subresource, api_version, time: None, set }
+    }
+
+    /// Managers by today's schema. Those of versions that are gone are forgotten, as nothing can be said of their fields.
+    pub(super) fn reconciled(&self, managers: Managers) -> Managers {
+        let claims = managers.claims.into_iter().filter_map(|(id, mut claim)| {
+            claim.set = reconcile(self.types.get(&claim.api_version)?, &claim.set);
+            Some((id, claim))
+        });
+        Managers { claims: claims.collect() }
+    }
+
+    /// What has changed, as each version in which somebody has fields sees it.
+    pub(super) fn changes(&self, live: &Value, new: &Value, managers: &Managers) -> Changes {
+        let versions = managers.claims.values().map(|claim| claim.api_version.as_str());
+        let versions: BTreeSet<&str> = versions.chain([self.api_version]).collect();
+        let change = |version: &str| {
+            let found = compare(self.types.get(version)?, live, new);
+            Some((version.to_owned(), found.map(|set| self.reset.filter(set))))
+        };
+        versions.into_iter().filter_map(change).collect()
+    }
+}
+
+/// By version.
+pub type Changes = BTreeMap<String, Comparison>;
+
+/// Takes from all managers but one what a write has changed.
+pub fn release(managers: &mut Managers, changes: &Changes, except: Option<&str>) {
+    for (id, claim) in managers.claims.iter_mut().filter(|(id, _)| Some(id.as_str()) != except) {
+        match changes.get(&claim.api_version) {
+            Some(change) => {
+                let set = claim.set.difference(&change.modified).difference(&change.added);
+                claim.set = set.difference(&change.removed);
+            }
+            None => tracing::debug!(id, "a manager of a version that is gone"),
+        }
+    }
+    managers.claims.retain(|_, claim| !claim.set.is_empty());
+}
+
+/// What of the fields of others a write changes.
+pub fn taken(managers: &Managers, changes: &Changes, except: &str) -> BTreeMap<String, (Claim, Set)> {
+    let others = managers.claims.iter().filter(|(id, _)| *id != except);
+    let taken = others.filter_map(|(id, claim)| {
+        let change = changes.get(&claim.api_version)?;
+        let set = claim.set.intersection(&change.modified.clone().union(&change.added));
+        (!set.is_empty()).then(|| (id.clone(), (claim.clone(), set)))
+    });
+    taken.collect()
+}
+
+/// Without what the server decides.
+pub fn stripped(set: &Set) -> Set {
+    set.difference(&Set::of(SERVERS))
+}
+
+/// The object without word of its managers.
+pub fn bare(object: &Value) -> Value {
+    let mut object = object.clone();
+    object.get_mut("metadata").and_then(Value::as_object_mut).map(|metadata| metadata.remove("managedFields"));
+    object
+}

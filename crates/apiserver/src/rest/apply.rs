@@ -1,0 +1,106 @@
+//! Server-side apply: a configuration becomes an object, or part of one that is there.
+
+use serde_json::Value;
+
+use super::{
+    ATTEMPTS_MAX, Api, Call, admit,
+    own::{self, Author, Claims},
+    update::{Candidate, Intent},
+};
+use crate::{
+    decode::{self, Decoded},
+    managed::{ApplyError, Managers},
+    object,
+    resource::Resource,
+    route::Target,
+    serve::answer::Warnings,
+    status::{Result, Status},
+};
+
+/// An applied configuration.
+pub struct Apply {
+    pub decoded: Decoded,
+    force: bool,
+}
+
+impl Apply {
+    pub fn parse(call: &Call) -> Result<Apply> {
+        let force =
+            call.query.get("force").is_some_and(|text| !matches!(text, "0") && !text.eq_ignore_ascii_case("false"));
+        let decoded =
+            decode::yaml(&call.body).map_err(|error| Status::bad_request(format!("error decoding YAML: {error}")))?;
+        Ok(Apply { decoded, force })
+    }
+
+    /// The configuration for one object: in its place, and in the form that is stored.
+    pub fn config(&self, resource: &Resource, target: &Target) -> Result<Value> {
+        let mut config = self.decoded.value.clone();
+        admit::check_place(resource, &mut config, target.namespace.as_deref(), target.name.as_deref())?;
+        if config["metadata"].get("managedFields").is_some_and(|entries| !entries.is_null()) {
+            return Err(Status::bad_request("metadata.managedFields must be nil"));
+        }
+        admit::normalize(resource, &mut config);
+        Ok(config)
+    }
+}
+
+impl Author<'_> {
+    /// The object that an apply wants, and whose its fields are then.
+    pub fn applied(&self, old: &Value, config: &Value, apply: &Apply) -> Result<Candidate> {
+        let managers = Managers::parse(object::list(old, "managedFields"))
+            .map_err(|why| Status::internal(format!("failed to decode managed fields: {why}")))?;
+        let applied = self.writer().apply(Some(old), config, managers, apply.force);
+        let applied = applied.map_err(|error| self.refusal(config, error))?;
+        Ok(Candidate { object: applied.object, wanted: applied.wanted, claims: Claims::After(applied.managers) })
+    }
+
+    /// Whose the fields of a new object are.
+    pub fn applied_anew(&self, config: &Value) -> Result<Claims> {
+        let applied = self.writer().apply(None, config, Managers::default(), false);
+        Ok(Claims::After(applied.map_err(|error| self.refusal(config, error))?.managers))
+    }
+
+    fn refusal(&self, config: &Value, error: ApplyError) -> Box<Status> {
+        let resource = self.resource;
+        match error {
+            ApplyError::Conflicts(conflicts) => Status::apply_conflict(conflicts.message(), conflicts.causes()),
+            ApplyError::Merge(why) => Status::bad_request(format!("failed to merge config: {why}")),
+            ApplyError::Typed(why) => Status::bad_request(format!(
+                "failed to create typed patch object ({}/{}; {}, Kind={}): {why}",
+                object::meta(config, "namespace"),
+                object::meta(config, "name"),
+                resource.api_version(),
+                resource.kind,
+            )),
+        }
+    }
+}
+
+impl Api {
+    /// Applies to what is there, or makes it; true if it was made.
+    pub async fn apply(&self, target: &Target, call: &Call, warnings: &mut Warnings) -> Result<(bool, Value)> {
+        let intent = Intent::Apply(Apply::parse(call)?);
+        own::manager(call, &intent)?;
+        for _ in 0..ATTEMPTS_MAX {
+            match self.update(target, &intent, call, warnings).await {
+                Err(status) if is_absent(&status, target) => {}
+                done => return Ok((false, done?)),
+            }
+            let Intent::Apply(apply) = &intent else { break };
+            match self.create_applied(target, apply, call, warnings).await {
+                // Somebody else was faster.
+                Err(status) if status.reason == "AlreadyExists" => {}
+                done => return Ok((true, done?)),
+            }
+        }
+        Err(Status::server_timeout("patch", "others made and deleted the object each time"))
+    }
+}
+
+fn is_absent(status: &Status, target: &Target) -> bool {
+    let about = |key: &str| status.details.get(key).and_then(Value::as_str);
+    status.code == 404
+        && target.subresource.is_none()
+        && about("name") == target.name.as_deref()
+        && about("kind") == Some(target.plural.as_str())
+}

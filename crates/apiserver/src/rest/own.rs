@@ -1,0 +1,173 @@
+//! Who manages what of an object about to be stored: from the request to `metadata.managedFields`.
+
+use std::collections::BTreeSet;
+
+use fieldgate::Gating;
+use serde_json::Value;
+
+use super::{Call, admit::Scope, update::Intent};
+use crate::{
+    field::FieldError,
+    managed::{self, Managers, Reset, Writer},
+    object,
+    resource::{Resource, Role},
+    status::{Name, Result, Status},
+};
+
+/// The writer of one request, on one resource.
+pub struct Author<'a> {
+    pub resource: &'a Resource,
+    pub scope: Scope,
+    manager: String,
+    api_version: String,
+    now: String,
+}
+
+/// Where claims come from.
+pub enum Claims {
+    /// Those before the write, which takes what it changes.
+    Before(Managers),
+    /// Those after an apply.
+    After(Managers),
+}
+
+impl Author<'_> {
+    pub fn new<'a>(resource: &'a Resource, scope: Scope, manager: &str) -> Author<'a> {
+        let (manager, api_version) = (manager.to_owned(), resource.api_version());
+        Author { resource, scope, manager, api_version, now: object::now() }
+    }
+
+    pub fn writer(&self) -> Writer<'_> {
+        Writer {
+            types: &self.resource.types,
+            api_version: &self.api_version,
+            subresource: match self.scope {
+                Scope::Main => "",
+                Scope::Status => "status",
+                Scope::Scale => "scale",
+            },
+            manager: &self.manager,
+            reset: reset(self.resource, self.scope),
+            gating: self.gating(),
+            now: &self.now,
+        }
+    }
+
+    /// The claims a PUT or patch starts from. A part of an object has no say in them.
+    pub fn given(&self, old: Option<&Value>, new: &Value) -> Claims {
+        Claims::Before(match (self.scope, old) {
+            (Scope::Status | Scope::Scale, Some(old)) => Managers::of(old),
+            (_, old) => Managers::given(old.unwrap_or(&Value::Null), new),
+        })
+    }
+
+    /// Writes the claims into `object`, which is as it will be stored but for them.
+    pub fn record(&self, old: Option<&Value>, object: &mut Value, claims: Claims) {
+        let managers = match claims {
+            Claims::After(managers) => self.frozen(old, managers, object),
+            Claims::Before(managers) => {
+                let managers = match unowned(self.resource, old, object) {
+                    Some(seen) => self.writer().update(old, &seen, managers),
+                    None => self.writer().update(old, object, managers),
+                };
+                self.frozen(old, managers, object).capped()
+            }
+        };
+        let entries = managers.to_json();
+        match (unchanged(old, object, &entries), entries.is_empty()) {
+            // A time alone is no change.
+            (Some(before), _) => object::set(object, "managedFields", before),
+            (None, true) => drop(object::meta_mut(object).remove("managedFields")),
+            (None, false) => object::set(object, "managedFields", entries),
+        }
+    }
+
+    /// Gates, if any is off.
+    fn gating(&self) -> Option<&Gating> {
+        self.resource.gating.as_deref().filter(|gating| !gating.is_idle())
+    }
+
+    /// Claims on fields behind a gate that is off stay as they were.
+    fn frozen(&self, old: Option<&Value>, managers: Managers, object: &Value) -> Managers {
+        let Some(gating) = self.gating() else { return managers };
+        let before = old.map(|old| object::list(old, "managedFields")).unwrap_or_default();
+        let frozen = gating.freeze_managed_fields(before, &managers.to_json(), object).ok();
+        frozen.and_then(|entries| Managers::parse(&entries).ok()).unwrap_or(managers)
+    }
+}
+
+/// What this endpoint does not take from a client, whatever it sends.
+fn reset(resource: &Resource, scope: Scope) -> Reset {
+    match (scope, &resource.role) {
+        (Scope::Status, _) => Reset::Only("status"),
+        (_, Role::Namespace) => Reset::Except(&["spec", "status"]),
+        _ if resource.has_status => Reset::Except(&["status"]),
+        _ => Reset::Except(&[]),
+    }
+}
+
+/// A new definition has a finalizer that nobody asked for.
+fn unowned(resource: &Resource, old: Option<&Value>, object: &Value) -> Option<Value> {
+    (old.is_none() && resource.role == Role::Definition).then(|| {
+        let mut seen = object.clone();
+        object::meta_mut(&mut seen).remove("finalizers");
+        seen
+    })
+}
+
+/// The entries as they were, if the write changes nothing but times.
+fn unchanged(old: Option<&Value>, object: &Value, entries: &[Value]) -> Option<Vec<Value>> {
+    let strip = |entry: &Value| {
+        let mut entry = entry.clone();
+        entry.as_object_mut().map(|entry| entry.remove("time"));
+        entry.to_string()
+    };
+    let old = old?;
+    let before = object::list(old, "managedFields");
+    let texts = |entries: &[Value]| entries.iter().map(strip).collect::<BTreeSet<_>>();
+    let same = !before.is_empty()
+        && entries.len() == before.len()
+        && texts(entries) == texts(before)
+        && without_managers(old) == without_managers(object);
+    same.then(|| before.to_vec())
+}
+
+fn without_managers(object: &Value) -> Value {
+    let mut object = object.clone();
+    object::meta_mut(&mut object).remove("managedFields");
+    object
+}
+
+/// The name of the manager of a create.
+pub fn creator(call: &Call) -> Result<String> {
+    named(call, "CreateOptions", Vec::new())
+}
+
+/// The name of the manager of a PUT, a patch or an apply.
+pub fn manager(call: &Call, intent: &Intent) -> Result<String> {
+    match intent {
+        Intent::Replace(_) => named(call, "UpdateOptions", Vec::new()),
+        Intent::Patch(_) => {
+            let force = call
+                .query
+                .get("force")
+                .map(|_| FieldError::forbidden("force", "may not be specified for non-apply patch"));
+            named(call, "PatchOptions", force.into_iter().collect())
+        }
+        Intent::Apply(_) => {
+            let missing = call.query.get("fieldManager").is_none();
+            let missing = missing.then(|| FieldError::required("fieldManager", "is required for apply patch"));
+            named(call, "PatchOptions", missing.into_iter().collect())
+        }
+    }
+}
+
+fn named(call: &Call, options: &str, mut errors: Vec<FieldError>) -> Result<String> {
+    let given = call.query.get("fieldManager");
+    errors.extend(given.into_iter().flat_map(managed::check_name));
+    if !errors.is_empty() {
+        return Err(Status::invalid(&Name::new("meta.k8s.io", options), "", &errors));
+    }
+    let agent = call.headers.get(http::header::USER_AGENT).and_then(|value| value.to_str().ok());
+    Ok(given.map_or_else(|| managed::from_user_agent(agent.unwrap_or_default()), str::to_owned))
+}
