@@ -123,7 +123,6 @@ impl App {
         let mut said = Warnings::default();
         let mut created = verb == "create";
         let done = match verb {
-            "get" if target.subresource.as_deref() == Some("scale") => api.get_scale(target, call).await?,
             "get" => api.get(target, call).await?,
             "list" => api.list(target, call).await?,
             "watch" => return Ok(answer::stream(api.watch(target, call).await?)),

@@ -9,6 +9,7 @@ use crate::{
     field::FieldError,
     object, protobuf,
     resource::{Resource, Role},
+    route::Target,
     rules, schema,
     serve::{answer::Warnings, query::FieldValidation},
     status::{Result, Status},
@@ -21,6 +22,16 @@ pub enum Scope {
     Main,
     Status,
     Scale,
+}
+
+impl Scope {
+    pub fn of(target: &Target) -> Scope {
+        match target.subresource.as_deref() {
+            None => Scope::Main,
+            Some("scale") => Scope::Scale,
+            Some(_) => Scope::Status,
+        }
+    }
 }
 
 /// What gates compare: what is stored, what the caller could read, what it sent before defaults.

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{Api, Call, options, present};
+use super::{Api, Call, admit::Scope, options, scale};
 use crate::{
     route::Target,
     status::{Result, Status},
@@ -17,7 +17,7 @@ impl Api {
         }
         let key = resource.key(target.namespace.as_deref(), name);
         let entry = self.store.get(&key).await?.ok_or_else(|| Status::not_found(&resource.name(), name))?;
-        present::one(&resource, self.read(&resource, &entry).await?, call)
+        scale::part(&resource, Scope::of(target), self.read(&resource, &entry).await?, call)
     }
 
     /// Reads ask the leader, so a revision that is not there now is one that somebody made up, or that a store lost.

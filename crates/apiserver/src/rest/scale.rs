@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use super::{
-    Api, Call,
-    admit::{self, Scope, readable},
+    Call,
+    admit::{self, Scope},
     own::Author,
     present,
     update::{Candidate, Intent},
@@ -17,7 +17,7 @@ use crate::{
     status::{Result, Status},
 };
 
-/// An object after a write, in the form of what was written.
+/// An object in the form of the part that was read or written.
 pub fn part(resource: &Resource, scope: Scope, object: Value, call: &Call) -> Result<Value> {
     match scope {
         Scope::Scale => present::shown(&scale::columns(), of(resource)?.of(&object)?, call),
@@ -27,16 +27,6 @@ pub fn part(resource: &Resource, scope: Scope, object: Value, call: &Call) -> Re
 
 fn of(resource: &Resource) -> Result<&Scale> {
     resource.scale.as_ref().ok_or_else(Status::unknown_resource)
-}
-
-impl Api {
-    pub async fn get_scale(&self, target: &Target, call: &Call) -> Result<Value> {
-        let resource = self.resource(target)?;
-        let name = target.name.as_deref().unwrap_or_default();
-        let key = resource.key(target.namespace.as_deref(), name);
-        let entry = self.store.get(&key).await?.ok_or_else(|| Status::not_found(&resource.name(), name))?;
-        part(&resource, Scope::Scale, readable(&resource, &entry)?, call)
-    }
 }
 
 impl Author<'_> {

@@ -81,11 +81,7 @@ impl Api {
         call: &Call,
         warnings: &mut Warnings,
     ) -> Result<Value> {
-        let scope = match target.subresource.as_deref() {
-            None => Scope::Main,
-            Some("scale") => Scope::Scale,
-            _ => Scope::Status,
-        };
+        let scope = Scope::of(target);
         let (dry_run, name) = (call.query.dry_run()?, target.name.as_deref().unwrap_or_default());
         for _ in 0..ATTEMPTS_MAX {
             let resource = self.resource(target)?;
