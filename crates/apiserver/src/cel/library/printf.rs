@@ -70,7 +70,7 @@ fn one(verb: char, precision: Option<usize>, value: &Value<'_>, meter: &mut Mete
         ('d', Value::Double(value)) if !value.is_finite() => Ok(double_text(*value)),
         ('d', _) => Err(only("integers", "decimal")),
         ('f', value) => {
-            number(value).map(|value| format!("{value:.precision$}")).ok_or_else(|| only("doubles", "fixed-point"))
+            number(value).map(|value| fixed(value, precision)).ok_or_else(|| only("doubles", "fixed-point"))
         }
         ('e', value) => {
             number(value).map(|value| scientific(value, precision)).ok_or_else(|| only("doubles", "scientific"))
@@ -94,6 +94,24 @@ fn one(verb: char, precision: Option<usize>, value: &Value<'_>, meter: &mut Mete
         }
         _ => Err(Error::other(format!("could not parse formatting clause: unrecognized formatting clause {verb:?}"))),
     }
+}
+
+/// With commas between thousands, as cel-go prints it for people.
+fn fixed(value: f64, precision: usize) -> String {
+    if !value.is_finite() {
+        return double_text(value);
+    }
+    let plain = format!("{:.precision$}", value.abs());
+    let (whole, fraction) = plain.split_at(plain.find('.').unwrap_or(plain.len()));
+    let mut grouped = String::new();
+    for (index, digit) in whole.chars().enumerate() {
+        if index > 0 && (whole.len() - index).is_multiple_of(3) {
+            grouped.push(',');
+        }
+        grouped.push(digit);
+    }
+    let sign = if value < 0.0 { "-" } else { "" };
+    format!("{sign}{grouped}{fraction}")
 }
 
 fn signed(value: i64, of: fn(u64) -> String) -> String {

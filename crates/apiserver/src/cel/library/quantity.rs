@@ -8,10 +8,17 @@ use crate::cel::{Error, Meter, value::Value};
 const NANO: i128 = 1_000_000_000;
 /// What cannot be told from more than it.
 const NANOS_MAX: i128 = i64::MAX as i128 * NANO;
+/// Digits that are looked at, and digits that fit an integer for certain.
+const DIGITS_MAX: usize = 36;
+const SHORT_DIGITS_MAX: usize = 18;
 
-/// Billionths; smaller parts are rounded away from zero.
+/// An amount in billionths; smaller parts are rounded away from zero.
 #[derive(Clone, Copy, Debug)]
-pub struct Quantity(i128);
+pub struct Quantity {
+    nanos: i128,
+    /// Written without decimals: `1` and `1.5k` are, `1000m` and `1.0` are not, whatever they amount to.
+    whole: bool,
+}
 
 pub const ROWS: &[Row] = &[
     ("quantity", GLOBAL, "string", "kubernetes.Quantity", |args, meter| match args {
@@ -39,7 +46,7 @@ pub const ROWS: &[Row] = &[
         _ => mismatch(),
     }),
     ("asApproximateFloat", MEMBER, "kubernetes.Quantity", "double", |args, _| match args {
-        [Value::Quantity(quantity)] => Ok(Value::Double(quantity.0 as f64 / NANO as f64)),
+        [Value::Quantity(quantity)] => Ok(Value::Double(quantity.nanos as f64 / NANO as f64)),
         _ => mismatch(),
     }),
     ("asInteger", MEMBER, "kubernetes.Quantity", "int", |args, _| match args {
@@ -78,29 +85,34 @@ impl Quantity {
         let end = rest.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(rest.len());
         let (number, suffix) = rest.split_at(end);
         let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
-        if (whole.is_empty() && fraction.is_empty()) || fraction.contains('.') {
+        // No digits at all are none of it, as in Kubernetes.
+        if fraction.contains('.') {
             return None;
         }
         let (base, exponent) = scale(suffix)?;
+        let digits = format!("{whole}{fraction}");
+        let digits = digits.trim_start_matches('0');
         // Digits as one number, and where its point is; what is beyond any amount stays so.
-        let digits: String = format!("{whole}{fraction}").trim_start_matches('0').chars().take(40).collect();
-        let cut = format!("{whole}{fraction}").trim_start_matches('0').len() - digits.len();
-        let mantissa: i128 = if digits.is_empty() { 0 } else { digits.parse().ok().unwrap_or(i128::MAX) };
-        let tens = 9 - fraction.len() as i64 + cut as i64 + if base == 10 { exponent } else { 0 };
-        let mut nanos = shift(mantissa, tens);
+        let kept: String = digits.chars().take(DIGITS_MAX).collect();
+        let mantissa: i128 = if kept.is_empty() { 0 } else { kept.parse().unwrap_or(i128::MAX) };
+        let decimals = if base == 10 { exponent } else { 0 } - fraction.len() as i64;
+        let mut nanos = shift(mantissa, 9 + decimals + (digits.len() - kept.len()) as i64);
         if base == 2 {
             nanos = nanos.saturating_mul(1i128 << exponent);
         }
-        let nanos = nanos.min(NANOS_MAX);
-        Some(Quantity(if negative { -nanos } else { nanos }))
+        // Long numbers and binary ones end at the largest integer; others are kept in another way and do not.
+        let long = base == 2 || digits.len() > SHORT_DIGITS_MAX;
+        let capped = long && nanos > NANOS_MAX;
+        let nanos = if capped { NANOS_MAX } else { nanos };
+        Some(Quantity { nanos: if negative { -nanos } else { nanos }, whole: decimals >= 0 && !capped })
     }
 
     fn whole(&self) -> Option<i64> {
-        if self.0 % NANO == 0 { i64::try_from(self.0 / NANO).ok() } else { None }
+        if self.whole { i64::try_from(self.nanos / NANO).ok() } else { None }
     }
 
     pub fn order(&self, other: &Quantity) -> Ordering {
-        self.0.cmp(&other.0)
+        self.nanos.cmp(&other.nanos)
     }
 }
 
@@ -140,7 +152,7 @@ fn shift(mantissa: i128, tens: i64) -> i128 {
 
 fn sign<'a>(args: &[Value<'a>], _: &mut Meter) -> Result<Value<'a>, Error> {
     match args {
-        [Value::Quantity(quantity)] => Ok(Value::Int(quantity.0.signum() as i64)),
+        [Value::Quantity(quantity)] => Ok(Value::Int(quantity.nanos.signum() as i64)),
         _ => mismatch(),
     }
 }
@@ -154,9 +166,10 @@ fn order<'a>(args: &[Value<'a>], fits: fn(Ordering) -> bool) -> Result<Value<'a>
 
 fn sum<'a>(args: &[Value<'a>], _: &mut Meter, factor: i128) -> Result<Value<'a>, Error> {
     let (a, b) = match args {
-        [Value::Quantity(a), Value::Quantity(b)] => (a.0, b.0),
-        [Value::Quantity(a), Value::Int(b)] => (a.0, i128::from(*b) * NANO),
+        [Value::Quantity(a), Value::Quantity(b)] => (*a, *b),
+        [Value::Quantity(a), Value::Int(b)] => (*a, Quantity { nanos: i128::from(*b) * NANO, whole: true }),
         _ => return mismatch(),
     };
-    Ok(Value::Quantity(Quantity(a.saturating_add(b.saturating_mul(factor)))))
+    let nanos = a.nanos.saturating_add(b.nanos.saturating_mul(factor));
+    Ok(Value::Quantity(Quantity { nanos, whole: a.whole && b.whole }))
 }

@@ -158,7 +158,7 @@ fn to_text<'a>(args: &[Value<'a>], meter: &mut Meter) -> Result<'a> {
     }))
 }
 
-/// As Go's shortest form: plain up to 21 digits, then with an exponent.
+/// As Go's shortest form: plain up to a million, then with an exponent.
 pub fn double_text(value: f64) -> String {
     if value.is_nan() {
         return "NaN".to_owned();
@@ -169,7 +169,7 @@ pub fn double_text(value: f64) -> String {
     let shortest = format!("{value:e}");
     let (digits, exponent) = shortest.split_once('e').unwrap_or((&shortest, "0"));
     let exponent: i32 = exponent.parse().unwrap_or_default();
-    if value == 0.0 || (-4..21).contains(&exponent) {
+    if value == 0.0 || (-4..6).contains(&exponent) {
         return value.to_string();
     }
     let sign = if exponent < 0 { '-' } else { '+' };

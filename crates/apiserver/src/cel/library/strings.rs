@@ -85,7 +85,7 @@ fn last_index_of<'a>(args: &[Value<'a>], meter: &mut Meter) -> Result<'a> {
     }
     let from = from.unwrap_or(count as i64 - 1);
     if from < 0 {
-        return if count == 0 { Ok(Value::Int(-1)) } else { Err(out_of_range(from)) };
+        return Err(out_of_range(from));
     }
     if from >= count as i64 {
         return Ok(Value::Int(-1));

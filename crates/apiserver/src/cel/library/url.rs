@@ -68,7 +68,9 @@ impl Url {
         };
         let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
         if !rest.starts_with('/') {
-            return Err("invalid URI for request");
+            // `mailto:a@b` is a URL without a host or a path.
+            let opaque = Url { scheme, host: String::new(), path: String::new(), query: query.to_owned() };
+            return if opaque.scheme.is_empty() { Err("invalid URI for request") } else { Ok(opaque) };
         }
         let authority = if scheme.is_empty() { None } else { rest.strip_prefix("//") };
         let (host, path) = match authority {
