@@ -120,6 +120,11 @@ impl Run {
         if rule.uses_old() && node.old.is_none() && !rule.optional_old {
             return Ok(());
         }
+        // Shape is judged before; what is wrong with it and still here was let be, as it has not changed.
+        if let Some(why) = misfit(&tree.kind, node.value) {
+            self.verdict.errors.push(invalid(format!("{why} evaluating rule: {}", rule.name())));
+            return Ok(());
+        }
         let variables = variables(rule, program.variable("self"), node);
         self.meter.reset();
         let verdict = program.eval_bool(&variables, &mut self.meter);
@@ -189,6 +194,34 @@ impl Run {
         }
         Ok(())
     }
+}
+
+/// Why a value is none that rules of this type can be asked about, in Kubernetes' words.
+fn misfit(kind: &str, value: &Json) -> Option<String> {
+    let whole = |value: &Json| value.as_f64().is_some_and(|number| number.fract() == 0.0);
+    let wanted = match kind {
+        "object" if !value.is_object() => {
+            return Some("invalid data, expected a map for the provided schema with type=object".to_owned());
+        }
+        "array" if !value.is_array() => {
+            return Some("invalid data, expected an array for the provided schema with type=array".to_owned());
+        }
+        "string" if !value.is_string() => "string",
+        "boolean" if !value.is_boolean() => "bool",
+        "integer" if !whole(value) => "int",
+        "number" if !value.is_number() => "float",
+        _ => return None,
+    };
+    let found = match value {
+        Json::Null => "<nil>",
+        Json::Bool(_) => "bool",
+        Json::String(_) => "string",
+        Json::Array(_) => "[]interface {}",
+        Json::Object(_) => "map[string]interface {}",
+        Json::Number(number) if number.is_f64() => "float64",
+        Json::Number(_) => "int64",
+    };
+    Some(format!("invalid data, expected {wanted}, got {found}"))
 }
 
 /// The whole object has no path of its own.

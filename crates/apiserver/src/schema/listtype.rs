@@ -9,8 +9,10 @@ pub fn check_lists(schema: &Schema, value: &Value, path: &str, errors: &mut Vec<
     match value {
         Value::Object(map) => {
             for (name, value) in map {
-                if let Some(inner) = schema.properties.get(name).or(schema.additional.as_deref()) {
+                if let Some(inner) = schema.properties.get(name) {
                     check_lists(inner, value, &child(path, name), errors);
+                } else if let Some(inner) = &schema.additional {
+                    check_lists(inner, value, &format!("{path}[{name}]"), errors);
                 }
             }
         }
@@ -35,7 +37,8 @@ fn duplicates(schema: &Schema, list: &[Value], path: &str, errors: &mut Vec<Fiel
     let identities: Vec<Option<Value>> = list.iter().map(identity).collect();
     for (index, identity) in identities.iter().enumerate() {
         if let Some(found) = identity
-            && identities[..index].contains(identity)
+            // Told at its second place and not at those that follow.
+            && identities[..index].iter().filter(|other| *other == identity).count() == 1
         {
             errors.push(FieldError::duplicate(format!("{path}[{index}]"), found.clone()));
         }

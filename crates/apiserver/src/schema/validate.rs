@@ -36,12 +36,13 @@ fn check(schema: &Schema, value: &Value, pair: Option<Pair<'_>>, path: &str, err
         let found = type_name(value);
         let detail = format!("{path} in body must be of type {expected}: \"{found}\"");
         errors.push(FieldError::new(Fault::TypeInvalid, path, found.into(), detail));
+        if !value.is_null() {
+            check_values(&schema.rules, value, path, errors);
+        }
         return;
     }
     let rules = &schema.rules;
-    if !rules.values.is_empty() && !rules.values.contains(value) {
-        errors.push(unsupported(rules, value, path));
-    }
+    check_values(rules, value, path, errors);
     match value {
         Value::String(text) => check_string(rules, text, path, errors),
         Value::Number(number) => check_number(rules, number, path, errors),
@@ -87,6 +88,12 @@ fn type_name(value: &Value) -> &'static str {
     }
 }
 
+fn check_values(rules: &Rules, value: &Value, path: &str, errors: &mut Vec<FieldError>) {
+    if !rules.values.is_empty() && !rules.values.contains(value) {
+        errors.push(unsupported(rules, value, path));
+    }
+}
+
 fn unsupported(rules: &Rules, value: &Value, path: &str) -> FieldError {
     let quoted = rules.values.iter().map(|value| match value {
         Value::String(text) => format!("{text:?}"),
@@ -98,14 +105,13 @@ fn unsupported(rules: &Rules, value: &Value, path: &str) -> FieldError {
 
 fn check_string(rules: &Rules, text: &str, path: &str, errors: &mut Vec<FieldError>) {
     let chars = text.chars().count() as u64;
+    // The first of these is told alone.
     if let Some(max) = rules.max_length.filter(|max| chars > *max) {
         errors.push(FieldError::new(Fault::TooLong, path, text.into(), format!("may not be more than {max} bytes")));
-    }
-    if let Some(min) = rules.min_length.filter(|min| chars < *min) {
+    } else if let Some(min) = rules.min_length.filter(|min| chars < *min) {
         let detail = format!("{path} in body should be at least {min} chars long");
         errors.push(FieldError::invalid(path, text, detail));
-    }
-    if let Some((pattern, regex)) = &rules.pattern
+    } else if let Some((pattern, regex)) = &rules.pattern
         && !regex.is_match(text)
     {
         errors.push(FieldError::invalid(path, text, format!("{path} in body should match '{pattern}'")));
