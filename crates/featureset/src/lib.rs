@@ -29,6 +29,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+pub mod ack;
 pub mod canonical;
 pub mod change;
 pub mod config_map;
@@ -36,11 +37,14 @@ pub mod evidence;
 pub mod exception;
 pub mod file;
 pub mod gate;
+pub mod generate;
 pub mod object;
+pub mod plan;
 pub mod registry;
 pub mod resolve;
 pub mod set;
 pub mod transition;
+pub mod yaml;
 
 pub use file::{FileError, FileErrors, GatesFile};
 pub use gate::{Gate, Stage};

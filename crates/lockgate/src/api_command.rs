@@ -10,7 +10,8 @@ use crate::{embedded::Embedded, signal::StopSignal};
 /// What the help of the server says about these commands.
 pub const HELP: &str = "\nCommands:\n\n  \
     lockgate apiserver    Serves custom resources to kubectl from any etcd v3 API; see lockgate apiserver --help.\n  \
-    lockgate playground   Starts a store and an API server in one process, to try things out.\n";
+    lockgate playground   Starts a store and an API server in one process, to try things out.\n  \
+    lockgate gates        Feature gates of a product: adds, promotes, retires and renders them; see lockgate gates --help.\n";
 
 /// Serves custom resources to kubectl and other Kubernetes clients, from any etcd v3 API.
 #[derive(Parser, Debug)]
@@ -59,6 +60,7 @@ pub fn run(args: &[String]) -> Option<ExitCode> {
             let parsed = ApiServer::parse_from(command());
             (parsed.etcd_servers, parsed.common)
         }
+        "gates" => return Some(gates::run(command())),
         "playground" => (Vec::new(), Playground::parse_from(command()).common),
         _ => return None,
     };
