@@ -30,6 +30,7 @@
 //! ```
 
 pub mod ack;
+pub mod audit;
 pub mod canonical;
 pub mod change;
 pub mod config_map;
@@ -43,6 +44,7 @@ pub mod plan;
 pub mod registry;
 pub mod resolve;
 pub mod set;
+pub mod sync;
 pub mod transition;
 pub mod yaml;
 

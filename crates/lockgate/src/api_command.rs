@@ -11,7 +11,8 @@ use crate::{embedded::Embedded, signal::StopSignal};
 pub const HELP: &str = "\nCommands:\n\n  \
     lockgate apiserver    Serves custom resources to kubectl from any etcd v3 API; see lockgate apiserver --help.\n  \
     lockgate playground   Starts a store and an API server in one process, to try things out.\n  \
-    lockgate gates        Feature gates of a product: adds, promotes, retires and renders them; see lockgate gates --help.\n";
+    lockgate gates        Feature gates of a product: adds, promotes, retires and renders them; see lockgate gates --help.\n  \
+    lockgate operator     Keeps the rows of FeatureGate cluster on any Kubernetes-style API; see lockgate operator --help.\n";
 
 /// Serves custom resources to kubectl and other Kubernetes clients, from any etcd v3 API.
 #[derive(Parser, Debug)]
@@ -61,6 +62,7 @@ pub fn run(args: &[String]) -> Option<ExitCode> {
             (parsed.etcd_servers, parsed.common)
         }
         "gates" => return Some(gates::run(command())),
+        "operator" => return Some(crate::operator_command::run(command())),
         "playground" => (Vec::new(), Playground::parse_from(command()).common),
         _ => return None,
     };
@@ -131,7 +133,7 @@ fn first_steps(url: &str, store: &str, kubeconfig: &str) -> String {
     )
 }
 
-fn chain(error: &dyn Error) -> String {
+pub fn chain(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
     while let Some(cause) = source {

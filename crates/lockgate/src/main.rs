@@ -2,6 +2,7 @@
 
 mod api_command;
 mod embedded;
+mod operator_command;
 mod signal;
 
 use std::{process::ExitCode, time::Duration};
