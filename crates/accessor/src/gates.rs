@@ -6,7 +6,6 @@ use featureset::{
     ack::Ack,
     object::{ClusterVersion, FeatureGate},
 };
-use futures_util::StreamExt;
 use kubeapi::{ApiError, Cause, Kube, Place};
 use serde_json::Value;
 use tokio::{
@@ -74,7 +73,7 @@ impl Gates {
         for plural in [FeatureGate::PLURAL, ClusterVersion::PLURAL] {
             // Only a development build looks at the version of the cluster.
             if plural == FeatureGate::PLURAL || follower.version.is_none() {
-                tasks.spawn(watch_events(kube.clone(), Place::cluster(CONFIG, plural), changed.clone()));
+                tasks.spawn(kube.clone().notify_events(Place::cluster(CONFIG, plural), None, changed.clone()));
             }
         }
         let gates = builder.followed();
@@ -176,22 +175,6 @@ async fn look(kube: &Kube, dev_build: bool) -> Result<(Option<FeatureGate>, Opti
         false => None,
     };
     Ok((object.map(serde_json::from_value).transpose()?, version.map(serde_json::from_value).transpose()?))
-}
-
-/// Says when to look; also when a watch ended, as something may have been missed.
-async fn watch_events(kube: Kube, place: Place, changed: Arc<Notify>) {
-    let mut wait = BACKOFF.0;
-    loop {
-        if let Ok(mut events) = kube.watch(&place, None, None).await.map(Box::pin) {
-            while let Some(Ok(_)) = events.next().await {
-                wait = BACKOFF.0;
-                changed.notify_one();
-            }
-        }
-        changed.notify_one();
-        tokio::time::sleep(wait).await;
-        wait = (wait * 2).min(BACKOFF.1);
-    }
 }
 
 /// Renews the acknowledgement three times in its life, and at once when the row changes.

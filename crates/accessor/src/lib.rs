@@ -21,6 +21,7 @@ mod builder;
 mod follow;
 mod gates;
 mod leave;
+pub mod sink;
 mod snapshot;
 
 pub use builder::{BuildError, Builder, DEV_BUILD};

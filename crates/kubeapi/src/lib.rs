@@ -6,6 +6,7 @@
 mod error;
 mod place;
 mod time;
+mod trigger;
 mod watch;
 
 use std::{path::Path, time::Duration};

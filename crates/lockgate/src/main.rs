@@ -2,6 +2,8 @@
 
 mod api_command;
 mod embedded;
+mod follow_command;
+mod ofrep_command;
 mod operator_command;
 mod signal;
 

@@ -336,6 +336,37 @@ fn two_at_once() {
     other.stop();
 }
 
+/// Files for programs that cannot ask follow the row of their version.
+#[test]
+fn files_follow() {
+    if !has_kubectl() {
+        return;
+    }
+    let world = World::new();
+    world.install();
+    world.history(&["1.4.0"]);
+    let controller = world.controller("1.4.0");
+    let (kubeconfig, args, config) =
+        (world.text("api/admin.kubeconfig"), world.text("args"), world.text("config.yaml"));
+    fs::write(&config, "logLevel: 4\n").unwrap();
+    let common = ["follow", "--release-version", "1.4.0", "--kubeconfig", &kubeconfig, "--output"];
+    let follow = |more: &[&str]| Process::start(&[&common[..], more].concat(), &world.path("follow.log"));
+    let one = follow(&[&args, "--format", "args", "--deny", "B"]);
+    let other = follow(&[&config, "--format", "config", "--config-path", "server.feature-gates", "--allow", "A"]);
+    let has = |path: &str, text: &str| fs::read_to_string(path).is_ok_and(|content| content.contains(text));
+    world.until("files are written", || has(&args, "--feature-gates=A=false\n") && has(&config, "A=false"));
+    world.choose("TechPreviewNoUpgrade");
+    world.until("files follow", || has(&args, "--feature-gates=A=true\n") && has(&config, "A=true"));
+    assert!(has(&config, "logLevel"));
+    let unknown = [&common[..], &[&args, "--once", "--allow", "Typo"]].concat();
+    let said = Command::new(LOCKGATE).args(unknown).output().unwrap();
+    let error = String::from_utf8_lossy(&said.stderr).into_owned();
+    assert!(!said.status.success() && error.contains("does not know the gates [\"Typo\"]"), "{error}");
+    one.stop();
+    other.stop();
+    controller.stop();
+}
+
 #[test]
 fn bad_options_are_named() {
     let dir = tempfile::tempdir().unwrap();

@@ -6,7 +6,6 @@ use std::{
 };
 
 use featureset::{config_map::LABEL, sync::Write};
-use futures_util::StreamExt;
 use kubeapi::{Cause, ConnectError, Kube, Place};
 use tokio::{sync::Notify, task::JoinSet};
 
@@ -98,7 +97,7 @@ async fn step(kube: &Kube, places: &Places, options: &Options, held: &Held) -> R
     Ok(writes.len())
 }
 
-/// Each watch says when to look; a watch that ended says so too, as something may have been missed.
+/// Each watch says when to look.
 fn watches(kube: &Kube, places: &Places, changed: &Arc<Notify>) -> JoinSet<()> {
     let mut watches = JoinSet::new();
     let list: [(&Place, Option<&'static str>); 4] = [
@@ -108,21 +107,7 @@ fn watches(kube: &Kube, places: &Places, changed: &Arc<Notify>) -> JoinSet<()> {
         (&places.config_maps, Some(LABEL)),
     ];
     for (place, label) in list {
-        let (kube, place, changed) = (kube.clone(), place.clone(), changed.clone());
-        watches.spawn(async move {
-            let mut wait = BACKOFF.0;
-            loop {
-                if let Ok(mut events) = kube.watch(&place, label, None).await.map(Box::pin) {
-                    while let Some(Ok(_)) = events.next().await {
-                        wait = BACKOFF.0;
-                        changed.notify_one();
-                    }
-                }
-                changed.notify_one();
-                tokio::time::sleep(wait).await;
-                wait = (wait * 2).min(BACKOFF.1);
-            }
-        });
+        watches.spawn(kube.clone().notify_events(place.clone(), label, changed.clone()));
     }
     watches
 }
