@@ -10,7 +10,11 @@ use crate::{embedded::Embedded, signal::StopSignal};
 /// What the help of the server says about these commands.
 pub const HELP: &str = "\nCommands:\n\n  \
     lockgate apiserver    Serves custom resources to kubectl from any etcd v3 API; see lockgate apiserver --help.\n  \
-    lockgate playground   Starts a store and an API server in one process, to try things out.\n";
+    lockgate playground   Starts a store and an API server in one process, to try things out.\n  \
+    lockgate gates        Feature gates of a product: adds, promotes, retires and renders them; see lockgate gates --help.\n  \
+    lockgate operator     Keeps the rows of FeatureGate cluster on any Kubernetes-style API; see lockgate operator --help.\n  \
+    lockgate ofrep        Serves those gates to programs in any language; see lockgate ofrep --help.\n  \
+    lockgate follow       Keeps a file with those gates, for programs that cannot ask; see lockgate follow --help.\n";
 
 /// Serves custom resources to kubectl and other Kubernetes clients, from any etcd v3 API.
 #[derive(Parser, Debug)]
@@ -59,6 +63,10 @@ pub fn run(args: &[String]) -> Option<ExitCode> {
             let parsed = ApiServer::parse_from(command());
             (parsed.etcd_servers, parsed.common)
         }
+        "follow" => return Some(crate::follow_command::run(command())),
+        "gates" => return Some(gates::run(command())),
+        "ofrep" => return Some(crate::ofrep_command::run(command())),
+        "operator" => return Some(crate::operator_command::run(command())),
         "playground" => (Vec::new(), Playground::parse_from(command()).common),
         _ => return None,
     };
@@ -129,7 +137,7 @@ fn first_steps(url: &str, store: &str, kubeconfig: &str) -> String {
     )
 }
 
-fn chain(error: &dyn Error) -> String {
+pub fn chain(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
     while let Some(cause) = source {

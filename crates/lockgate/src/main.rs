@@ -2,6 +2,9 @@
 
 mod api_command;
 mod embedded;
+mod follow_command;
+mod ofrep_command;
+mod operator_command;
 mod signal;
 
 use std::{process::ExitCode, time::Duration};

@@ -1,0 +1,32 @@
+//! For those who follow feature sets: which gates are on for *my* version, and what to do when that changes.
+//!
+//! ```no_run
+//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! use std::time::Duration;
+//!
+//! let kube = accessor::Kube::connect(None).await?;
+//! let gates = accessor::Gates::builder(&std::env::var("OPERATOR_IMAGE_VERSION")?)
+//!     .need(["FastPath"])          // an error at start if the version does not know it
+//!     .acknowledge("my-operator", "pod-1")
+//!     .start(kube)?;               // by default the process ends when FastPath changes, and starts anew
+//! let snapshot = gates.ready(Duration::from_secs(60)).await?;
+//! if snapshot.is_enabled("FastPath") {
+//!     // …
+//! }
+//! # Ok(())
+//! # }
+//! ```
+
+mod builder;
+mod follow;
+mod gates;
+mod leave;
+pub mod sink;
+mod snapshot;
+
+pub use builder::{BuildError, Builder, DEV_BUILD};
+pub use follow::{Change, Follower, NotReady, Observed};
+pub use gates::Gates;
+pub use kubeapi::Kube;
+pub use leave::{Decision, Leave, OnChange};
+pub use snapshot::{ManifestError, Snapshot, Source, State};

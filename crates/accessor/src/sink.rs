@@ -1,0 +1,138 @@
+//! For programs that cannot ask: their gates as arguments, as a part of a config file, or as a file of their own.
+
+use std::collections::BTreeSet;
+
+use featureset::Row;
+use serde_json::{Map, Value, json};
+
+/// Which gates are passed on. Some gates are known to break some programs, and few programs know all gates.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Filter {
+    /// Only these, unless it is empty.
+    pub allow: BTreeSet<String>,
+    /// Never these, whatever `allow` says.
+    pub deny: BTreeSet<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// One line, `--feature-gates=A=true,B=false`.
+    Args,
+    /// A list of `A=true` at this path of a config file; the rest of the file stays.
+    Config(Vec<String>),
+    /// The row: version, enabled, disabled.
+    Json,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SinkError {
+    #[error("the config file cannot be read: {0}")]
+    Config(String),
+    #[error("{0} of the config file is no mapping, so nothing can be put below it")]
+    NotAMapping(String),
+}
+
+impl Filter {
+    /// Every gate that is passed on, by name.
+    pub fn gates<'a>(&'a self, row: &'a Row) -> impl Iterator<Item = (&'a str, bool)> {
+        let names: BTreeSet<&String> = row.enabled.iter().chain(&row.disabled).collect();
+        let passes =
+            |name: &&String| (self.allow.is_empty() || self.allow.contains(*name)) && !self.deny.contains(*name);
+        names.into_iter().filter(passes).map(|name| (name.as_str(), row.enabled.contains(name)))
+    }
+}
+
+/// The text of the file. `old` is what it says now; only a config file is kept in part.
+pub fn render(row: &Row, filter: &Filter, format: &Format, old: Option<&str>) -> Result<String, SinkError> {
+    let pairs: Vec<String> = filter.gates(row).map(|(name, on)| format!("{name}={on}")).collect();
+    match format {
+        Format::Args => Ok(format!("--feature-gates={}\n", pairs.join(","))),
+        Format::Json => {
+            let names = |wanted| {
+                filter.gates(row).filter(move |(_, on)| *on == wanted).map(|(name, _)| name).collect::<Vec<_>>()
+            };
+            Ok(pretty(&json!({"version": row.version, "enabled": names(true), "disabled": names(false)})))
+        }
+        Format::Config(path) => {
+            let mut config = read_config(old.unwrap_or_default())?;
+            *place(&mut config, path)? = json!(pairs);
+            Ok(pretty(&config))
+        }
+    }
+}
+
+fn pretty(value: &Value) -> String {
+    serde_json::to_string_pretty(value).unwrap_or_default() + "\n"
+}
+
+/// YAML or JSON; nothing yet is an empty mapping.
+fn read_config(text: &str) -> Result<Value, SinkError> {
+    let mut documents = featureset::yaml::objects(text).map_err(|error| SinkError::Config(error.to_string()))?;
+    match (documents.pop(), documents.len()) {
+        (None, _) => Ok(json!({})),
+        (Some(one), 0) => Ok(one),
+        (Some(_), more) => Err(SinkError::Config(format!("it has {} documents, and one is needed", more + 1))),
+    }
+}
+
+fn place<'a>(config: &'a mut Value, path: &[String]) -> Result<&'a mut Value, SinkError> {
+    let mut at = config;
+    for (i, key) in path.iter().enumerate() {
+        if at.is_null() {
+            *at = Value::Object(Map::new());
+        }
+        let here = || if i == 0 { "the top".to_owned() } else { path[..i].join(".") };
+        let fields = at.as_object_mut().ok_or_else(|| SinkError::NotAMapping(here()))?;
+        at = fields.entry(key.clone()).or_insert(Value::Null);
+    }
+    Ok(at)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Snapshot;
+
+    fn row() -> Row {
+        Snapshot::fixed(["A", "C"], ["B", "D"]).row
+    }
+
+    fn filter(allow: &[&str], deny: &[&str]) -> Filter {
+        let names = |names: &[&str]| names.iter().map(|name| name.to_string()).collect();
+        Filter { allow: names(allow), deny: names(deny) }
+    }
+
+    #[test]
+    fn arguments_with_allow_and_deny() {
+        for (allow, deny, want) in [
+            (&[][..], &[][..], "A=true,B=false,C=true,D=false"),
+            (&["B", "A", "Unknown"], &[], "A=true,B=false"),
+            (&[], &["C"], "A=true,B=false,D=false"),
+            (&["A", "C"], &["A"], "C=true"),
+        ] {
+            let got = render(&row(), &filter(allow, deny), &Format::Args, None).unwrap();
+            assert_eq!(got, format!("--feature-gates={want}\n"));
+        }
+    }
+
+    #[test]
+    fn a_config_file_keeps_the_rest() {
+        let format = Format::Config(vec!["apiServerArguments".to_owned(), "feature-gates".to_owned()]);
+        let old = "logLevel: 4\napiServerArguments:\n  v: ['2']\n  feature-gates: [Old=true]\n";
+        let new = render(&row(), &filter(&["A"], &[]), &format, Some(old)).unwrap();
+        let value: Value = serde_json::from_str(&new).unwrap();
+        assert_eq!(value, json!({"logLevel": 4, "apiServerArguments": {"v": ["2"], "feature-gates": ["A=true"]}}));
+        assert_eq!(render(&row(), &filter(&["A"], &[]), &format, Some(&new)).unwrap(), new);
+        assert!(render(&row(), &filter(&["A"], &[]), &format, None).unwrap().contains("\"A=true\""));
+        let error = render(&row(), &Filter::default(), &format, Some("apiServerArguments: 3")).unwrap_err().to_string();
+        assert_eq!(error, "apiServerArguments of the config file is no mapping, so nothing can be put below it");
+        assert!(render(&row(), &Filter::default(), &format, Some("a: [")).is_err());
+    }
+
+    #[test]
+    fn the_row_as_json() {
+        let text = render(&row(), &filter(&[], &["D"]), &Format::Json, None).unwrap();
+        let value: Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(value, json!({"version": "fixed", "enabled": ["A", "C"], "disabled": ["B"]}));
+    }
+}

@@ -1,0 +1,91 @@
+//! What is on and off, as of one moment: it never changes, so that one piece of work sees one answer.
+
+use std::sync::Arc;
+
+use featureset::{Row, object::FeatureGate, yaml};
+
+/// Where a snapshot comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// The row in the cluster.
+    Cluster,
+    /// Defaults that the program brought, until there is a row.
+    Defaults,
+    Manifest,
+    /// Made by hand, for tests.
+    Fixed,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Snapshot {
+    pub row: Row,
+    /// The set that was chosen, as the object has it.
+    pub feature_set: String,
+    pub source: Source,
+}
+
+/// What holds now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct State {
+    pub snapshot: Arc<Snapshot>,
+    /// Why the snapshot is no longer confirmed; it stays in force.
+    pub stale: Option<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ManifestError {
+    #[error(transparent)]
+    Yaml(#[from] yaml::YamlError),
+    #[error("there are {0} FeatureGates, and one is needed")]
+    Count(usize),
+    #[error("the FeatureGate cannot be read: {0}")]
+    Object(String),
+    #[error("there is no row for version {version:?}; there are rows for {rows:?}")]
+    NoRow { version: String, rows: Vec<String> },
+}
+
+impl Snapshot {
+    /// `None` if this version does not know the gate.
+    pub fn get(&self, gate: impl AsRef<str>) -> Option<bool> {
+        self.row.get(gate.as_ref())
+    }
+
+    /// A gate that this version does not know is off. Name gates with [`crate::Builder::need`] to find that out at start.
+    pub fn is_enabled(&self, gate: impl AsRef<str>) -> bool {
+        self.get(gate).unwrap_or(false)
+    }
+
+    pub fn digest(&self) -> String {
+        self.row.digest()
+    }
+
+    pub fn fixed<'a>(on: impl IntoIterator<Item = &'a str>, off: impl IntoIterator<Item = &'a str>) -> Snapshot {
+        let names = |names: &mut dyn Iterator<Item = &'a str>| names.map(str::to_owned).collect();
+        let row = Row {
+            version: "fixed".to_owned(),
+            enabled: names(&mut on.into_iter()),
+            disabled: names(&mut off.into_iter()),
+        };
+        Snapshot { row, feature_set: String::new(), source: Source::Fixed }
+    }
+
+    /// For bootstrap, before there is an API: a manifest as `lockgate gates render` writes it.
+    pub fn of_manifest(text: &str, version: &str) -> Result<Snapshot, ManifestError> {
+        let objects = yaml::objects(text)?;
+        let mut found: Vec<_> = objects.into_iter().filter(|object| object["kind"] == FeatureGate::KIND).collect();
+        let (Some(object), true) = (found.pop(), found.is_empty()) else {
+            return Err(ManifestError::Count(found.len()));
+        };
+        let object: FeatureGate =
+            serde_json::from_value(object).map_err(|error| ManifestError::Object(error.to_string()))?;
+        Snapshot::of_object(&object, version, Source::Manifest).ok_or_else(|| ManifestError::NoRow {
+            version: version.to_owned(),
+            rows: object.versions().into_iter().map(str::to_owned).collect(),
+        })
+    }
+
+    pub(crate) fn of_object(object: &FeatureGate, version: &str, source: Source) -> Option<Snapshot> {
+        let feature_set = object.spec.feature_set.clone().unwrap_or_default();
+        object.row(version).map(|row| Snapshot { row, feature_set, source })
+    }
+}

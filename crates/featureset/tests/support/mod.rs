@@ -1,0 +1,139 @@
+//! A cluster in memory: it keeps the objects that the controller's steps write, and counts the writes.
+#![allow(dead_code, reason = "each test file uses a part")]
+
+use std::collections::BTreeMap;
+
+use featureset::{
+    GatesFile, Registry, Set,
+    ack::Ack,
+    audit::Trail,
+    config_map::{of_config_map, to_config_map, version_of},
+    object::{ClusterOperator, ClusterVersion, FeatureGate},
+    sync::{World, Write, sync},
+};
+use serde_json::{Value, json};
+
+pub const NAMESPACE: &str = "lockgate-gates";
+
+#[derive(Default)]
+pub struct Cluster {
+    pub feature_gate: Option<FeatureGate>,
+    pub cluster_version: Option<ClusterVersion>,
+    pub cluster_operator: Option<ClusterOperator>,
+    pub registries: Vec<Value>,
+    pub audit: Vec<Value>,
+    pub acks: Vec<Ack>,
+    pub now: i64,
+    made: u64,
+}
+
+/// A registry from words such as `A:Default B:TechPreviewNoUpgrade C:none D:Default<A` (D depends on A).
+pub fn registry(version: &str, gates: &[&str]) -> Registry {
+    let mut text = format!("schema = 1\nversion = \"{version}\"\n");
+    for word in gates {
+        let (gate, depends) =
+            word.split_once('<').map_or((*word, String::new()), |(gate, on)| (gate, format!("{on:?}")));
+        let (name, set) = gate.split_once(':').unwrap();
+        let sets = if set == "none" { Vec::new() } else { set.parse::<Set>().unwrap().with_wider() };
+        let sets: Vec<&str> = sets.into_iter().map(Set::name).collect();
+        text += &format!(
+            "[gate.{name}]\ndescription = \"d\"\nowner = \"o\"\ncontact = \"c\"\nenhancement = \"https://e\"\n\
+             since = \"1.0\"\nsets = {sets:?}\ndepends_on = [{depends}]\n"
+        );
+    }
+    Registry::of_file(&GatesFile::parse(&text).unwrap(), version).unwrap()
+}
+
+impl Cluster {
+    pub fn step(&self, own: &Registry) -> Vec<Write> {
+        let registries = self
+            .registries
+            .iter()
+            .map(|object| {
+                let version = version_of(object).unwrap().to_owned();
+                (version, of_config_map(object).map_err(|error| error.to_string()))
+            })
+            .collect::<BTreeMap<_, _>>();
+        let time = self.time();
+        sync(&World {
+            own,
+            profile: "default",
+            namespace: NAMESPACE,
+            operator_name: ClusterOperator::NAME,
+            feature_gate: self.feature_gate.as_ref(),
+            cluster_version: self.cluster_version.as_ref(),
+            cluster_operator: self.cluster_operator.as_ref(),
+            registries: &registries,
+            audit: &Trail::read(&self.audit),
+            acks: &self.acks,
+            now: (self.now, &time),
+        })
+    }
+
+    fn time(&self) -> String {
+        format!("2026-01-01T00:{:02}:{:02}Z", self.now / 60, self.now % 60)
+    }
+
+    pub fn write(&mut self, write: Write) {
+        self.made += 1;
+        let version = Some(self.made.to_string());
+        match write {
+            Write::CreateRegistry(object) => self.registries.push(object),
+            Write::CreateFeatureGate(mut object) => {
+                assert!(self.feature_gate.is_none());
+                object.metadata.uid = Some(format!("uid-{}", self.made));
+                object.metadata.generation = Some(1);
+                self.feature_gate = Some(*object);
+            }
+            Write::Audit(object) => {
+                let name = object["metadata"]["name"].clone();
+                self.audit.retain(|other| other["metadata"]["name"] != name);
+                self.audit.push(object);
+            }
+            Write::FeatureGateStatus(mut object) => {
+                object.metadata.resource_version = version;
+                self.feature_gate = Some(*object);
+            }
+            Write::CreateClusterOperator(object) => self.cluster_operator = Some(*object),
+            Write::ClusterOperatorStatus(mut object) => {
+                object.metadata.resource_version = version;
+                self.cluster_operator = Some(*object);
+            }
+        }
+    }
+
+    /// Steps until there is nothing to write; returns the writes.
+    pub fn settle(&mut self, own: &Registry) -> Vec<Write> {
+        let mut all = Vec::new();
+        for _ in 0..10 {
+            let writes = self.step(own);
+            if writes.is_empty() {
+                return all;
+            }
+            for write in writes {
+                all.push(write.clone());
+                self.write(write);
+            }
+        }
+        panic!("the controller does not come to rest: {all:?}");
+    }
+
+    pub fn choose(&mut self, spec: Value) {
+        let object = self.feature_gate.as_mut().expect("there is a FeatureGate");
+        object.spec = serde_json::from_value(spec).unwrap();
+        object.metadata.generation = object.metadata.generation.map(|generation| generation + 1);
+    }
+
+    pub fn history(&mut self, desired: &str, versions: &[&str]) {
+        let history: Vec<Value> = versions
+            .iter()
+            .map(|v| json!({"state": "Completed", "version": v, "startedTime": "t", "completionTime": "t", "image": "", "verified": false}))
+            .collect();
+        let object = json!({"metadata": {"name": "version"}, "spec": {}, "status": {"desired": {"version": desired}, "history": history}});
+        self.cluster_version = Some(serde_json::from_value(object).unwrap());
+    }
+
+    pub fn put_registry(&mut self, registry: &Registry) {
+        self.registries.push(to_config_map(registry, NAMESPACE));
+    }
+}

@@ -1,0 +1,171 @@
+//! Runs the scenarios of `testdata/sync`: the controller, step by step. `UPDATE_GOLDENFILES=1` rewrites what they print.
+
+mod support;
+
+use std::{collections::BTreeMap, fs, path::Path};
+
+use featureset::{Registry, ack::Ack, object::StatusRow, sync::Write};
+use serde_json::json;
+use support::{Cluster, registry};
+
+#[test]
+fn scripts() {
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata/sync");
+    let mut files: Vec<_> = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path()).collect();
+    files.sort();
+    assert!(files.len() >= 10);
+    let mut failed = Vec::new();
+    for file in files {
+        let text = fs::read_to_string(&file).unwrap();
+        let (commands, want) = text.split_once("---\n").unwrap();
+        let mut script = Script::default();
+        let lines = commands.lines().filter(|line| !line.starts_with('#') && !line.is_empty());
+        let got: String = lines.filter_map(|line| script.run(line).map(|said| format!("> {line}\n{said}"))).collect();
+        if std::env::var_os("UPDATE_GOLDENFILES").is_some() {
+            fs::write(&file, format!("{commands}---\n{got}")).unwrap();
+        } else if got != want {
+            failed.push(format!("{}:\n{got}", file.display()));
+        }
+    }
+    assert!(failed.is_empty(), "{}", failed.join("\n"));
+}
+
+#[derive(Default)]
+struct Script {
+    cluster: Cluster,
+    known: BTreeMap<String, Registry>,
+}
+
+impl Script {
+    fn run(&mut self, line: &str) -> Option<String> {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        match words.as_slice() {
+            // What a release brings: `release 1.4.0 A:Default B:TechPreviewNoUpgrade`.
+            ["release", version, gates @ ..] => {
+                self.known.insert(version.to_string(), registry(version, gates));
+            }
+            // The version left its registry in the cluster.
+            ["left", version] => self.cluster.put_registry(&self.known[*version]),
+            ["history", desired, versions @ ..] => self.cluster.history(desired, versions),
+            ["no-history"] => self.cluster.cluster_version = None,
+            ["choose", set] => self.cluster.choose(json!({"featureSet": set})),
+            ["choose"] => self.cluster.choose(json!({})),
+            ["custom", names @ ..] => {
+                let with = |mark| names.iter().filter_map(|name| name.strip_prefix(mark)).collect::<Vec<_>>();
+                let lists = json!({"enabled": with('+'), "disabled": with('-')});
+                self.cluster.choose(json!({"featureSet": "CustomNoUpgrade", "customNoUpgrade": lists}));
+            }
+            ["delete", "featuregate"] => self.cluster.feature_gate = None,
+            ["delete", "audit"] => self.cluster.audit.clear(),
+            ["delete", "registry", version] => {
+                self.cluster.registries.retain(|object| featureset::config_map::version_of(object) != Some(version));
+            }
+            ["corrupt", "registry", version] => {
+                let is_it =
+                    |object: &&mut serde_json::Value| featureset::config_map::version_of(object) == Some(version);
+                let object = self.cluster.registries.iter_mut().find(is_it).unwrap();
+                let text = object["data"]["registry.json"].as_str().unwrap().replacen(
+                    "\"since\": \"1.0\"",
+                    "\"since\": \"1.1\"",
+                    1,
+                );
+                object["data"]["registry.json"] = text.into();
+            }
+            ["corrupt", "audit"] => self.cluster.audit[0]["data"]["000001"] = "{".into(),
+            // By hand: `edit 1.4.0 A` turns the row round and puts A into both lists.
+            ["edit", version, gate] => {
+                let rows = &mut self.cluster.feature_gate.as_mut().unwrap().status.feature_gates;
+                let row = rows.iter_mut().find(|row| row.version == *version).unwrap();
+                let name = featureset::object::GateName { name: gate.to_string(), extra: Default::default() };
+                row.enabled.push(name.clone());
+                row.disabled.push(name);
+            }
+            ["reorder"] => {
+                let rows = &mut self.cluster.feature_gate.as_mut().unwrap().status.feature_gates;
+                rows.reverse();
+                rows.iter_mut().for_each(|row| (row.enabled.reverse(), row.disabled.reverse()).0);
+            }
+            ["ack", component, version, seconds] => {
+                let ack = |renewed| Ack {
+                    component: component.to_string(),
+                    instance: "i".to_owned(),
+                    version: version.to_string(),
+                    digest: "d".to_owned(),
+                    gates: None,
+                    renewed,
+                    duration_seconds: seconds.parse().unwrap(),
+                };
+                self.cluster.acks.push(ack(self.cluster.now));
+            }
+            ["wait", seconds] => self.cluster.now += seconds.parse::<i64>().unwrap(),
+            // The controller of a version runs until it comes to rest: `run 1.4.0`.
+            ["run", version] => {
+                let writes = self.cluster.settle(&self.known[*version].clone());
+                return Some(self.describe(&writes));
+            }
+            // It is killed after some writes of one step: `die 1.4.0 1`.
+            ["die", version, count] => {
+                let writes = self.cluster.step(&self.known[*version].clone());
+                let done: Vec<Write> = writes.into_iter().take(count.parse().unwrap()).collect();
+                done.iter().for_each(|write| self.cluster.write(write.clone()));
+                return Some(self.describe(&done));
+            }
+            other => panic!("unknown command {other:?}"),
+        }
+        None
+    }
+
+    fn describe(&self, writes: &[Write]) -> String {
+        let name = |write: &Write| match write {
+            Write::CreateRegistry(_) => "registry",
+            Write::CreateFeatureGate(_) => "new FeatureGate",
+            Write::Audit(_) => "audit",
+            Write::FeatureGateStatus(_) => "status",
+            Write::CreateClusterOperator(_) => "new ClusterOperator",
+            Write::ClusterOperatorStatus(_) => "report",
+        };
+        let names: Vec<&str> = writes.iter().map(name).collect();
+        let mut text = format!("writes: {}\n", if names.is_empty() { "none".to_owned() } else { names.join(", ") });
+        let Some(object) = &self.cluster.feature_gate else { return text };
+        for row in &object.status.feature_gates {
+            text += &format!("row {}:{}\n", row.version, gates(row));
+        }
+        for condition in object.status.conditions.iter().filter(|condition| condition.is_true()) {
+            text += &format!("{} ({}): {}\n", condition.kind, condition.reason, condition.message);
+        }
+        if let Some(operator) = &self.cluster.cluster_operator {
+            let is = |c: &featureset::object::Condition| format!(" {}={:?}", c.kind, c.status);
+            let conditions: String = operator.status.conditions.iter().map(is).collect();
+            text += &format!("at {}:{conditions}\n", operator.version("operator").unwrap_or("no version"));
+        }
+        text
+    }
+}
+
+fn gates(row: &StatusRow) -> String {
+    let on = row.enabled.iter().map(|gate| format!(" +{}", gate.name));
+    on.chain(row.disabled.iter().map(|gate| format!(" -{}", gate.name))).collect()
+}
+
+/// A history of 100 versions with 200 gates fits into an object of the API (1.5 MiB in etcd), and a step is quick.
+#[test]
+#[expect(clippy::disallowed_methods, reason = "it measures")]
+fn a_long_history_fits() {
+    let mut cluster = Cluster::default();
+    let gates: Vec<String> = (0..200).map(|i| format!("GateWithAnOrdinaryName{i:03}:TechPreviewNoUpgrade")).collect();
+    let gates: Vec<&str> = gates.iter().map(String::as_str).collect();
+    let versions: Vec<String> = (0..100).map(|i| format!("1.{i}.0")).collect();
+    let registries: Vec<Registry> = versions.iter().map(|version| registry(version, &gates)).collect();
+    registries[1..].iter().for_each(|registry| cluster.put_registry(registry));
+    cluster.history("1.0.0", &versions.iter().map(String::as_str).collect::<Vec<_>>());
+    cluster.settle(&registries[0]);
+    cluster.choose(json!({"featureSet": "TechPreviewNoUpgrade"}));
+    cluster.settle(&registries[0]);
+    let object = cluster.feature_gate.as_ref().unwrap();
+    assert!(object.status.feature_gates.iter().all(|row| row.enabled.len() == 200) && object.versions().len() == 100);
+    let bytes = serde_json::to_string(object).unwrap().len();
+    let begin = std::time::Instant::now();
+    assert!(cluster.step(&registries[0]).is_empty());
+    println!("{bytes} bytes; a step without a write: {:?}", begin.elapsed());
+    assert!(bytes < 1_000_000, "{bytes} bytes");
+}

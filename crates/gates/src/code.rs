@@ -1,0 +1,65 @@
+//! Looks for code that still asks for a gate.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use anyhow::{Context, Result};
+
+/// What is read as code. Docs and change logs may go on speaking of a gate.
+const CODE: [&str; 17] =
+    ["rs", "go", "py", "js", "ts", "tsx", "java", "kt", "c", "h", "cc", "cpp", "hpp", "cs", "rb", "sh", "swift"];
+const SKIPPED: [&str; 4] = ["target", "node_modules", "vendor", "dist"];
+
+/// Lines that name the gate, by one of its names, as `path:line`.
+pub fn references(dir: &Path, names: &[String], except: &[PathBuf]) -> Result<Vec<String>> {
+    let mut found = Vec::new();
+    let mut dirs = vec![dir.to_owned()];
+    while let Some(dir) = dirs.pop() {
+        let entries = fs::read_dir(&dir).with_context(|| format!("failed to read {}", dir.display()))?;
+        for entry in entries {
+            let path = entry?.path();
+            let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            if path.is_dir() && !path.is_symlink() && !name.starts_with('.') && !SKIPPED.contains(&name.as_str()) {
+                dirs.push(path);
+            } else if path.is_file() && is_code(&path) && !except.iter().any(|other| same(other, &path)) {
+                found.extend(lines(&path, names));
+            }
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+fn is_code(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| CODE.iter().any(|code| extension == *code))
+}
+
+fn same(a: &Path, b: &Path) -> bool {
+    matches!((a.canonicalize(), b.canonicalize()), (Ok(a), Ok(b)) if a == b)
+}
+
+/// A file that is no text names no gate.
+fn lines(path: &Path, names: &[String]) -> Vec<String> {
+    let text = fs::read_to_string(path).unwrap_or_default();
+    let lines = text.lines().enumerate().filter(|(_, line)| names.iter().any(|name| has_word(line, name)));
+    lines.map(|(i, _)| format!("{}:{}", path.display(), i + 1)).collect()
+}
+
+fn has_word(line: &str, word: &str) -> bool {
+    let part = |c: Option<char>| c.is_some_and(|c| c.is_alphanumeric() || c == '_');
+    line.match_indices(word)
+        .any(|(at, _)| !part(line[..at].chars().next_back()) && !part(line[at + word.len()..].chars().next()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::has_word;
+
+    #[test]
+    fn words_are_whole() {
+        assert!(has_word("if on(\"FastPath\") {", "FastPath") && has_word("Gate::FastPath", "FastPath"));
+        assert!(!has_word("FastPath2 MyFastPath _FastPath", "FastPath"));
+    }
+}

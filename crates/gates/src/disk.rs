@@ -1,0 +1,129 @@
+//! Files: read with the path in every complaint, written whole or not at all.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use anyhow::{Context, Result, bail};
+use featureset::{
+    GatesFile, Registry, config_map,
+    exception::{Exception, FILE_NAME, parse_exceptions},
+    generate::{Content, Generated, between_marks, generate},
+    yaml::objects,
+};
+
+/// `gates.toml` as it is.
+pub struct Source {
+    pub path: PathBuf,
+    pub text: String,
+    pub file: GatesFile,
+}
+
+impl Source {
+    pub fn read(path: &Path) -> Result<Source> {
+        let text = read(path)?;
+        let file = GatesFile::parse(&text).with_context(|| format!("{} has errors", path.display()))?;
+        Ok(Source { path: path.to_owned(), text, file })
+    }
+
+    /// Where paths in the file start from.
+    pub fn dir(&self) -> &Path {
+        match self.path.parent() {
+            Some(dir) if !dir.as_os_str().is_empty() => dir,
+            _ => Path::new("."),
+        }
+    }
+
+    pub fn exceptions(&self) -> Result<Vec<Exception>> {
+        let path = self.dir().join(FILE_NAME);
+        if !path.exists() {
+            return Ok(Vec::new());
+        }
+        parse_exceptions(&read(&path)?).with_context(|| format!("{} has errors", path.display()))
+    }
+}
+
+pub fn read(path: &Path) -> Result<String> {
+    fs::read_to_string(path).with_context(|| format!("failed to read {}", path.display()))
+}
+
+/// Beside the file first, then in its place, so that a reader sees the old or the new one.
+pub fn write(path: &Path, text: &str) -> Result<()> {
+    let attempt = || -> std::io::Result<()> {
+        if let Some(dir) = path.parent().filter(|dir| !dir.as_os_str().is_empty()) {
+            fs::create_dir_all(dir)?;
+        }
+        let mut beside = path.as_os_str().to_owned();
+        beside.push(".new");
+        fs::write(&beside, text)?;
+        fs::rename(&beside, path)
+    };
+    attempt().with_context(|| format!("failed to write {}", path.display()))
+}
+
+/// A generated file and what the disk has in its place.
+pub struct Target {
+    pub path: PathBuf,
+    pub want: String,
+    pub have: Option<String>,
+}
+
+impl Target {
+    pub fn is_current(&self) -> bool {
+        self.have.as_deref() == Some(self.want.as_str())
+    }
+}
+
+/// Everything that is made from a file, compared with the disk.
+pub fn targets(dir: &Path, file: &GatesFile) -> Result<Vec<Target>> {
+    generate(file)?.into_iter().map(|generated| target(dir, generated)).collect()
+}
+
+fn target(dir: &Path, Generated { path, content }: Generated) -> Result<Target> {
+    let path = dir.join(path);
+    let have = path.exists().then(|| read(&path)).transpose()?;
+    let want = match content {
+        Content::Whole(text) => text,
+        Content::Between(part) => {
+            let new =
+                || format!("# Gates\n\n{}\n{}\n", featureset::generate::DOCS_BEGIN, featureset::generate::DOCS_END);
+            let around = have.clone().unwrap_or_else(new);
+            between_marks(&around, &part).with_context(|| path.display().to_string())?
+        }
+    };
+    Ok(Target { path, want, have })
+}
+
+/// Registries in files or folders: ConfigMaps as they are in the cluster, alone, in lists or in documents.
+pub fn registries(paths: &[PathBuf]) -> Result<Vec<Registry>> {
+    let mut all: Vec<Registry> = Vec::new();
+    for path in paths.iter().map(|path| files(path)).collect::<Result<Vec<_>>>()?.into_iter().flatten() {
+        let objects = objects(&read(&path)?).with_context(|| path.display().to_string())?;
+        let found = objects.iter().filter(|object| config_map::version_of(object).is_some());
+        let read: Vec<Registry> = found
+            .map(config_map::of_config_map)
+            .collect::<Result<_, _>>()
+            .with_context(|| format!("{} has a registry that cannot be read", path.display()))?;
+        if read.is_empty() {
+            bail!(
+                "{} has no registry of a version; get one with kubectl get configmaps -n {} -o yaml",
+                path.display(),
+                config_map::NAMESPACE
+            );
+        }
+        all.extend(read);
+    }
+    Ok(all)
+}
+
+/// The file, or all files below the folder, in order.
+pub fn files(path: &Path) -> Result<Vec<PathBuf>> {
+    if !path.is_dir() {
+        return Ok(vec![path.to_owned()]);
+    }
+    let entries = fs::read_dir(path).with_context(|| format!("failed to read {}", path.display()))?;
+    let mut paths: Vec<PathBuf> = entries.map(|entry| entry.map(|entry| entry.path())).collect::<Result<_, _>>()?;
+    paths.sort();
+    Ok(paths.iter().map(|path| files(path)).collect::<Result<Vec<_>>>()?.into_iter().flatten().collect())
+}

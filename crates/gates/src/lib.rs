@@ -1,0 +1,88 @@
+//! `lockgate gates`: one file, one command for each step in the life of a gate.
+//!
+//! Decisions are made in `featureset`; here files are read and written, and people are told.
+
+mod change;
+mod code;
+mod disk;
+mod list;
+mod output;
+mod plan;
+mod render;
+
+use std::{path::PathBuf, process::ExitCode};
+
+use anyhow::Result;
+use clap::{Parser, Subcommand};
+
+use output::{Format, Output};
+
+/// Feature gates of a product: `gates.toml` has them all, everything else is made from it.
+#[derive(Parser, Debug)]
+#[command(name = "lockgate gates", version)]
+pub struct Gates {
+    /// The file with all gates.
+    #[arg(long, short, global = true, default_value = "gates.toml")]
+    file: PathBuf,
+    /// How to write what is said.
+    #[arg(long, short, global = true, value_enum, default_value_t = Format::Simple)]
+    write_out: Format,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand, Debug)]
+enum Command {
+    /// Adds a gate, off or in preview sets.
+    Add(change::Add),
+    /// Turns a gate on in a set and all that must hold its gates; Default and OKD need evidence.
+    Promote(change::Promote),
+    /// Turns a gate off in every set beyond the one named.
+    Demote(change::Demote),
+    /// Takes a gate out for ever, if nobody needs it any more.
+    Retire(change::Retire),
+    /// Shows all gates, where they are on, exceptions, and what is past its time.
+    List,
+    /// Checks gates.toml, and that all that is made from it is up to date.
+    Verify,
+    /// Makes constants, manifests, registry and docs; or a FeatureGate with its row, for bootstrap.
+    Render(render::Render),
+    /// Shows what choosing another set would do, and changes nothing.
+    Plan(plan::Plan),
+}
+
+/// What a command answers, for those who call it from code: the text or JSON, and whether all is well.
+pub fn answer(args: impl IntoIterator<Item = String>) -> Result<(String, bool), String> {
+    let gates = Gates::try_parse_from(args).map_err(|error| error.to_string())?;
+    let format = gates.write_out;
+    let output = gates.run().map_err(|error| format!("{error:#}"))?;
+    Ok((if format == Format::Json { output.json.to_string() } else { output.text }, output.good))
+}
+
+/// Runs the command and says how it went. Exit code 1: refused or found wanting; 2: not understood (by clap).
+pub fn run(args: impl IntoIterator<Item = String>) -> ExitCode {
+    let gates = Gates::parse_from(args);
+    let format = gates.write_out;
+    match gates.run() {
+        Ok(output) => output.print(format),
+        Err(error) => {
+            output::print_error(&error, format);
+            ExitCode::FAILURE
+        }
+    }
+}
+
+impl Gates {
+    fn run(self) -> Result<Output> {
+        match self.command {
+            Command::Add(add) => add.run(&self.file),
+            Command::Promote(promote) => promote.run(&self.file),
+            Command::Demote(demote) => demote.run(&self.file),
+            Command::Retire(retire) => retire.run(&self.file),
+            Command::List => list::run(&self.file),
+            Command::Verify => render::verify(&self.file),
+            Command::Render(render) => render.run(&self.file),
+            Command::Plan(plan) => plan.run(&self.file),
+        }
+    }
+}

@@ -1,0 +1,300 @@
+//! The life of gates, by commands alone, in a folder of its own.
+
+use std::{fs, path::Path, process::Command};
+
+use tempfile::TempDir;
+
+const START: &str = r#"# Ours.
+schema = 1
+version = "1.4.0"
+
+[output]
+rust = "src/gates.rs"
+go = "gates/gates.go"
+manifests = "manifests"
+docs = "docs/gates.md"
+"#;
+
+struct World {
+    dir: TempDir,
+}
+
+impl World {
+    fn new() -> World {
+        let world = World { dir: tempfile::tempdir().unwrap() };
+        world.write("gates.toml", START);
+        world
+    }
+
+    fn path(&self, name: &str) -> std::path::PathBuf {
+        self.dir.path().join(name)
+    }
+
+    fn write(&self, name: &str, text: &str) {
+        let path = self.path(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+
+    fn read(&self, name: &str) -> String {
+        fs::read_to_string(self.path(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
+    }
+
+    fn run(&self, line: &str) -> Result<(String, bool), String> {
+        let dir = self.dir.path().display().to_string();
+        let words = line.split_whitespace().map(|word| word.replace("DIR", &dir).replace('_', " "));
+        gates::answer(["gates".to_owned(), "--file".to_owned(), format!("{dir}/gates.toml")].into_iter().chain(words))
+    }
+
+    #[track_caller]
+    fn good(&self, line: &str) -> String {
+        let (text, good) = self.run(line).unwrap_or_else(|error| panic!("{line}: {error}"));
+        assert!(good, "{line}: {text}");
+        text
+    }
+
+    #[track_caller]
+    fn bad(&self, line: &str) -> String {
+        match self.run(line) {
+            Err(error) => error,
+            Ok((text, good)) => {
+                assert!(!good, "{line} should have failed: {text}");
+                text
+            }
+        }
+    }
+
+    fn add(&self, name: &str, more: &str) -> String {
+        let url = "https://example.com/1";
+        format!("add {name} --description Does_{name}. --owner us --contact us@example.com --enhancement {url} {more}")
+    }
+
+    fn evidence(&self, gate: &str) {
+        let cases: String = (0..5).map(|i| format!("<testcase name=\"{i} [FeatureGate:{gate}]\"/>")).collect();
+        for run in 0..14 {
+            self.write(&format!("junit/{run}.xml"), &format!("<testsuite id=\"{run}\">{cases}</testsuite>"));
+        }
+    }
+
+    /// Every file with its content, to see that nothing changed.
+    fn all(&self) -> Vec<(String, String)> {
+        fn walk(dir: &Path, all: &mut Vec<(String, String)>) {
+            for entry in fs::read_dir(dir).unwrap() {
+                let path = entry.unwrap().path();
+                match path.is_dir() {
+                    true => walk(&path, all),
+                    false => all.push((path.display().to_string(), fs::read_to_string(&path).unwrap())),
+                }
+            }
+        }
+        let mut all = Vec::new();
+        walk(self.dir.path(), &mut all);
+        all.sort();
+        all
+    }
+}
+
+fn enabled(world: &World, set: &str) -> Vec<String> {
+    let text = world.read(&format!("manifests/featuregates/featureGate-1-default-{set}.yaml"));
+    let object = &featureset::yaml::objects(&text).unwrap()[0];
+    let gates = object["status"]["featureGates"][0]["enabled"].as_array().unwrap();
+    gates.iter().map(|gate| gate["name"].as_str().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn from_nothing_to_default_and_out() {
+    let world = World::new();
+    world.good(&world.add("FastPath", ""));
+    assert_eq!(enabled(&world, "DevPreviewNoUpgrade"), [""; 0]);
+    world.good("promote FastPath --to TechPreviewNoUpgrade");
+    assert_eq!(enabled(&world, "TechPreviewNoUpgrade"), ["FastPath"]);
+    assert_eq!(enabled(&world, "Default"), [""; 0]);
+
+    let error = world.bad("promote FastPath --to Default");
+    assert!(error.contains("0 tests have [FeatureGate:FastPath] in their names, 5 are needed"), "{error}");
+    world.evidence("FastPath");
+    let said = world.good("promote FastPath --to Default --evidence DIR/junit");
+    assert!(
+        said.contains("in 1.4.0, and in no version before it:\n  FastPath  default  Default: off -> on\n"),
+        "{said}"
+    );
+    assert_eq!(enabled(&world, "Default"), ["FastPath"]);
+    assert!(world.read("gates.toml").starts_with("# Ours.\n"));
+
+    world.write("src/main.rs", "fn main() { if on(Gate::FastPath) {} }\n");
+    let error = world.bad("retire FastPath");
+    assert!(error.contains("main.rs:1") && error.contains("no released version is known"), "{error}");
+    world.write("src/main.rs", "fn main() {}\n");
+    fs::copy(world.path("manifests/registry.json"), world.path("1.4.0.json")).unwrap();
+    let next = world.read("gates.toml").replace("1.4.0", "1.5.0");
+    world.write("gates.toml", &next);
+    world.good("retire FastPath --registry DIR/1.4.0.json");
+    assert!(world.read("gates.toml").contains("[retired]\nFastPath = \"1.5\""));
+    assert!(!world.read("src/gates.rs").contains("FastPath"));
+    let error = world.bad(&world.add("FastPath", ""));
+    assert!(error.contains("never used again"), "{error}");
+}
+
+#[test]
+fn verify_finds_drift_and_render_mends_it() {
+    let world = World::new();
+    let said = world.bad("verify");
+    assert!(said.contains("gates.rs is missing"), "{said}");
+    world.good(&world.add("A", "--set DevPreviewNoUpgrade"));
+    world.good("verify");
+    for (name, word) in [
+        ("src/gates.rs", "Does A"),
+        ("gates/gates.go", "Does A"),
+        ("docs/gates.md", "Does A"),
+        ("manifests/registry.json", "Does A"),
+        ("manifests/2-policies.yaml", "Deny"),
+    ] {
+        let sound = world.read(name);
+        world.write(name, &sound.replacen(word, "X", 1));
+        let broken = world.all();
+        let said = world.bad("verify");
+        assert!(said.contains(name) && said.contains("run lockgate gates render"), "{said}");
+        assert_eq!(world.all(), broken, "verify writes nothing");
+        world.good("render");
+        assert_eq!(world.read(name), sound, "{name}");
+    }
+    let sound = world.read("docs/gates.md");
+    world.write("docs/gates.md", "no marks");
+    assert!(world.bad("render").contains("add them where the table should be"));
+    world.write("docs/gates.md", &sound);
+    assert_eq!(world.good("render"), "12 of 12 files were up to date\n");
+    let before = world.all();
+    world.good("render");
+    assert_eq!(world.all(), before, "render is idempotent");
+    let edited = world.read("gates.toml").replace("DevPreviewNoUpgrade", "OKD");
+    world.write("gates.toml", &edited);
+    world.bad("verify");
+}
+
+#[test]
+fn text_around_the_table_is_kept() {
+    let world = World::new();
+    world.good(&world.add("A", ""));
+    let text = world.read("docs/gates.md").replace("# Gates\n", "# Our gates\n\nRead this.\n") + "\nMore.\n";
+    world.write("docs/gates.md", &text);
+    world.good(&world.add("B", ""));
+    let now = world.read("docs/gates.md");
+    assert!(now.starts_with("# Our gates\n\nRead this.\n") && now.ends_with("\nMore.\n"), "{now}");
+    assert!(now.contains("| `A` |") && now.contains("| `B` | – | – | – | – | 1.4 | – | us | Does B."), "{now}");
+}
+
+#[test]
+fn a_dry_run_and_a_refusal_change_nothing() {
+    let world = World::new();
+    world.good(&world.add("A", "--set TechPreviewNoUpgrade"));
+    world.good(&world.add("B", "--depends-on A"));
+    let before = world.all();
+    world.good(&world.add("C", "--dry-run"));
+    world.good("demote A --to none --dry-run");
+    for line in [
+        "promote A --to Default",
+        "promote Nope --to Default",
+        "promote A --to CustomNoUpgrade",
+        "promote A --to Sometimes",
+        "demote A --to DevPreviewNoUpgrade --profile Moon",
+        "retire A",
+        "promote A --to Default --evidence DIR/nowhere",
+        "plan --to TechPreviewNoUpgrade --profile Moon",
+        "retire A --registry DIR/gates.toml",
+        "render --payload-version 1.4.0 --manifest DIR/nowhere.yaml",
+    ] {
+        assert!(!world.bad(line).is_empty());
+    }
+    assert_eq!(world.all(), before);
+}
+
+#[test]
+fn exceptions_are_the_only_way_round_and_are_shown() {
+    let world = World::new();
+    world.good(&world.add("A", ""));
+    world.write("gate-exceptions.toml", "[[exception]]\ngate = \"A\"\nset = \"Default\"\n");
+    assert!(world.bad("promote A --to Default").contains("line 1: exception.reason: is missing"));
+    world.write("gate-exceptions.toml", "[[exception]]\ngate = \"A\"\nset = \"Default\"\nreason = \"No farm yet.\"\n");
+    world.good("promote A --to Default");
+    let said = world.good("list");
+    assert!(said.contains("exception: A to Default in all profiles: No farm yet.\n"), "{said}");
+    let json: serde_json::Value = serde_json::from_str(&world.good("list -w json")).unwrap();
+    assert_eq!(json["exceptions"][0]["reason"], "No farm yet.");
+    assert_eq!(json["gates"][0]["stage"], "Default");
+}
+
+#[test]
+fn plans_tell_what_would_be() {
+    let world = World::new();
+    world.good(&world.add("A", "--set TechPreviewNoUpgrade"));
+    world.good(&world.add("B", "--set DevPreviewNoUpgrade --reversible --depends-on A"));
+    let said = world.good("plan --to DevPreviewNoUpgrade");
+    for part in ["turned on: A, B\n", "cannot be undone: A\n", "there is no way back", "cannot be upgraded any more"] {
+        assert!(said.contains(part), "{part} in {said}");
+    }
+    let said = world.good("plan --to CustomNoUpgrade --enable B,Other");
+    assert!(said.contains("B will be on without A") && said.contains("no version knows Other"), "{said}");
+    world.write("now.yaml", "kind: FeatureGate\nmetadata: {name: cluster}\nspec: {featureSet: TechPreviewNoUpgrade}\n");
+    let said = world.bad("plan --to Default --manifest DIR/now.yaml");
+    assert!(said.contains("the API refuses this: TechPreviewNoUpgrade may not be changed"), "{said}");
+    let said = world.bad("plan --to CustomNoUpgrade --enable A --disable A");
+    assert!(said.contains("trying to enable and disable \"A\""), "{said}");
+}
+
+#[test]
+fn bootstrap_gets_one_row_for_the_payload() {
+    let world = World::new();
+    world.good(&world.add("A", "--set TechPreviewNoUpgrade"));
+    let manifest = "apiVersion: config.openshift.io/v1\nkind: FeatureGate\nmetadata: {name: cluster, labels: {a: b}}\n\
+                    spec: {featureSet: TechPreviewNoUpgrade}\n";
+    world.write("fg.yaml", manifest);
+    world.good("render --payload-version 1.4.1 --manifest DIR/fg.yaml");
+    let object = featureset::yaml::objects(&world.read("fg.yaml")).unwrap().remove(0);
+    assert_eq!(object["metadata"]["labels"]["a"], "b");
+    assert_eq!(object["status"]["featureGates"][0]["version"], "1.4.1");
+    assert_eq!(object["status"]["featureGates"][0]["enabled"][0]["name"], "A");
+    let said = world.good("render --payload-version 1.4.1 --manifest DIR/fg.yaml");
+    assert!(said.starts_with("unchanged: "), "{said}");
+    for (text, why) in [
+        (manifest.replace("TechPreviewNoUpgrade", "Latency"), "unknown feature set \"Latency\""),
+        (manifest.replace("name: cluster", "name: other"), "must be named \"cluster\""),
+        (format!("{manifest}---\n{manifest}"), "has 2 FeatureGates"),
+        (
+            manifest.replace("TechPreviewNoUpgrade", "CustomNoUpgrade, customNoUpgrade: {enabled: [Z]}"),
+            "does not know Z",
+        ),
+        (manifest.replace("spec:", "spec: {}\nspec:"), "duplicate"),
+    ] {
+        world.write("bad.yaml", &text);
+        let error = world.bad("render --payload-version 1.4.1 --manifest DIR/bad.yaml");
+        assert!(error.contains(why), "{why} in {error}");
+        assert_eq!(world.read("bad.yaml"), text);
+    }
+    // Custom without lists is Default, not a crash.
+    world.write("bad.yaml", &manifest.replace("TechPreviewNoUpgrade", "CustomNoUpgrade"));
+    world.good("render --payload-version 1.4.1 --manifest DIR/bad.yaml");
+    assert!(world.bad("render --payload-version= --manifest DIR/fg.yaml").contains("the version is empty"));
+}
+
+/// Generated code is taken by the compilers it is for.
+#[test]
+fn generated_code_compiles() {
+    let world = World::new();
+    for name in ["FastPath", "net.slow-path", "4K", "Self"] {
+        world.good(&world.add(name, ""));
+    }
+    let rustc = Command::new("rustc")
+        .args(["--edition", "2024", "--crate-type", "lib", "-D", "warnings", "--emit", "metadata", "-o"])
+        .arg(world.path("gates.rmeta"))
+        .arg(world.path("src/gates.rs"))
+        .output()
+        .unwrap();
+    assert!(rustc.status.success(), "{}", String::from_utf8_lossy(&rustc.stderr));
+    match Command::new("gofmt").arg("-l").arg(world.path("gates/gates.go")).output() {
+        Ok(gofmt) => {
+            let said = String::from_utf8_lossy(&gofmt.stdout).into_owned() + &String::from_utf8_lossy(&gofmt.stderr);
+            assert!(gofmt.status.success() && said.is_empty(), "{said}\n{}", world.read("gates/gates.go"));
+        }
+        Err(_) => eprintln!("SKIPPED: gofmt was not found"),
+    }
+}

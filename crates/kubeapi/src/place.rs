@@ -1,0 +1,68 @@
+//! Where objects of a kind are.
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// Such as `/api/v1` or `/apis/coordination.k8s.io/v1`.
+    pub prefix: &'static str,
+    pub namespace: Option<String>,
+    pub plural: &'static str,
+}
+
+impl Place {
+    pub fn cluster(prefix: &'static str, plural: &'static str) -> Place {
+        Place { prefix, namespace: None, plural }
+    }
+
+    pub fn namespaced(prefix: &'static str, namespace: &str, plural: &'static str) -> Place {
+        Place { prefix, namespace: Some(namespace.to_owned()), plural }
+    }
+
+    pub(crate) fn all(&self) -> String {
+        match &self.namespace {
+            Some(namespace) => format!("{}/namespaces/{namespace}/{}", self.prefix, self.plural),
+            None => format!("{}/{}", self.prefix, self.plural),
+        }
+    }
+
+    pub(crate) fn object(&self, name: &str) -> String {
+        format!("{}/{name}", self.all())
+    }
+
+    pub(crate) fn list(&self, label: Option<&str>) -> String {
+        match label {
+            Some(label) => format!("{}?labelSelector={}", self.all(), escape(label)),
+            None => self.all(),
+        }
+    }
+
+    pub(crate) fn watch(&self, label: Option<&str>, from: Option<&str>, seconds: u32) -> String {
+        let mut path = format!("{}?watch=true&allowWatchBookmarks=true&timeoutSeconds={seconds}", self.all());
+        path += &label.map(|label| format!("&labelSelector={}", escape(label))).unwrap_or_default();
+        path += &from.map(|from| format!("&resourceVersion={}", escape(from))).unwrap_or_default();
+        path
+    }
+}
+
+/// Selectors have `/`, `=` and `,` in them.
+fn escape(text: &str) -> String {
+    let plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'.' | b'_');
+    text.bytes().map(|b| if plain(b) { (b as char).to_string() } else { format!("%{b:02X}") }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths() {
+        let place = Place::namespaced("/api/v1", "ns", "configmaps");
+        assert_eq!(place.object("a"), "/api/v1/namespaces/ns/configmaps/a");
+        assert_eq!(place.list(Some("a/b=c")), "/api/v1/namespaces/ns/configmaps?labelSelector=a%2Fb%3Dc");
+        let cluster = Place::cluster("/apis/config.openshift.io/v1", "featuregates");
+        assert!(
+            cluster
+                .watch(None, Some("7"), 9)
+                .ends_with("/v1/featuregates?watch=true&allowWatchBookmarks=true&timeoutSeconds=9&resourceVersion=7")
+        );
+    }
+}

@@ -1,0 +1,37 @@
+//! Watches. One that ends, for whatever reason, is for the caller to begin again, after a fresh look.
+
+use futures_util::{Stream, StreamExt};
+use http::Request;
+use kube::core::WatchEvent;
+use serde_json::Value;
+
+use crate::{ApiError, Kube, Place};
+
+/// After this the API ends a watch by itself, so that a connection that died unnoticed is noticed.
+const WATCH_SECONDS: u32 = 240;
+
+impl Kube {
+    /// Every object that is added, changed or deleted (`true`) after `from`, or from some state of now on.
+    pub async fn watch(
+        &self,
+        place: &Place,
+        label: Option<&str>,
+        from: Option<&str>,
+    ) -> Result<impl Stream<Item = Result<(Value, bool), ApiError>> + Send + use<>, ApiError> {
+        let path = place.watch(label, from, WATCH_SECONDS);
+        let attempted = format!("watching {path}");
+        let request = Request::get(&path).body(Vec::new()).map_err(|error| ApiError::request(&attempted, error))?;
+        let refused = move |source| ApiError::Refused { attempted: attempted.clone(), source: Box::new(source) };
+        let events = self.client.request_events::<Value>(request).await.map_err(refused.clone())?;
+        Ok(events.filter_map(move |event| {
+            let event = match event {
+                Ok(WatchEvent::Added(object) | WatchEvent::Modified(object)) => Some(Ok((object, false))),
+                Ok(WatchEvent::Deleted(object)) => Some(Ok((object, true))),
+                Ok(WatchEvent::Bookmark(_)) => None,
+                Ok(WatchEvent::Error(status)) => Some(Err(refused(kube::Error::Api(status)))),
+                Err(error) => Some(Err(refused(error))),
+            };
+            std::future::ready(event)
+        }))
+    }
+}

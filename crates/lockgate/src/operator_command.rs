@@ -1,0 +1,79 @@
+//! `lockgate operator`: the controller of feature sets.
+
+use std::{path::PathBuf, process::ExitCode, time::Duration};
+
+use clap::Parser;
+use featureset::GatesFile;
+use operator::Options;
+
+use crate::signal::StopSignal;
+
+/// Keeps the rows of FeatureGate `cluster`: which gates are on, for every installed version.
+#[derive(Parser, Debug)]
+#[command(name = "lockgate operator")]
+struct Operator {
+    /// The gates of this release.
+    #[arg(long, default_value = "gates.toml")]
+    gates: PathBuf,
+    /// The version of this release, as ClusterVersion has it.
+    #[arg(long, env = "OPERATOR_IMAGE_VERSION", default_value = "")]
+    release_version: String,
+    /// Needed where gates.toml has several.
+    #[arg(long)]
+    profile: Option<String>,
+    /// How to reach the API; as kubectl would unless given.
+    #[arg(long)]
+    kubeconfig: Option<PathBuf>,
+    /// Where registries, audit trail and leases are.
+    #[arg(long, default_value = featureset::config_map::NAMESPACE)]
+    namespace: String,
+    /// The ClusterOperator to report as.
+    #[arg(long, default_value = featureset::object::ClusterOperator::NAME)]
+    cluster_operator: String,
+    /// How many seconds the lease is held without renewal.
+    #[arg(long, default_value_t = 15, value_parser = clap::value_parser!(u64).range(3..=3600))]
+    lease_seconds: u64,
+}
+
+pub fn run(args: impl IntoIterator<Item = String>) -> ExitCode {
+    let command = Operator::parse_from(args);
+    if let Err(error) = server::logging::init_default() {
+        eprintln!("lockgate operator: {error}");
+        return ExitCode::FAILURE;
+    }
+    match start(command) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("lockgate operator: {}", crate::api_command::chain(error.as_ref()));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn start(command: Operator) -> Result<(), Box<dyn std::error::Error>> {
+    let path = command.gates.display();
+    let text = std::fs::read_to_string(&command.gates).map_err(|error| format!("failed to read {path}: {error}"))?;
+    let file = GatesFile::parse(&text).map_err(|errors| format!("{path} has errors: {errors}"))?;
+    let mut options = Options::new(&file, &command.release_version, command.profile.as_deref())?;
+    options.kubeconfig = command.kubeconfig;
+    options.namespace = command.namespace;
+    options.operator_name = command.cluster_operator;
+    // On other machines processes have the same numbers.
+    let host = std::env::var("HOSTNAME").unwrap_or_else(|_| "localhost".to_owned());
+    options.identity = format!("{host}_{}_{}", options.identity, started());
+    options.timing.lease = Duration::from_secs(command.lease_seconds);
+    options.timing.give_up = options.timing.lease * 2 / 3;
+    options.timing.retry = options.timing.lease / 7;
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    runtime.block_on(operator::run(options, async {
+        StopSignal::wait().await;
+    }))?;
+    runtime.shutdown_timeout(Duration::from_millis(200));
+    Ok(())
+}
+
+/// A process that starts again under the same number is another holder.
+fn started() -> u128 {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    since.map(|since| since.as_millis()).unwrap_or_default()
+}

@@ -1,0 +1,76 @@
+//! HTTP around the answers: single, bulk with its tag, and a stream that says when to ask again.
+
+use std::{convert::Infallible, io, sync::Arc, time::Duration};
+
+use axum::{
+    Router,
+    body::{Body, Bytes},
+    extract::{DefaultBodyLimit, Path, State},
+    http::{HeaderMap, Response, StatusCode, header},
+    response::{
+        IntoResponse,
+        sse::{Event, KeepAlive, Sse},
+    },
+    routing::{get, post},
+};
+use futures_util::{Stream, StreamExt};
+use tokio::{net::TcpListener, sync::watch};
+use tokio_stream::wrappers::WatchStream;
+
+use crate::{
+    evaluate::{Answer, bulk, single},
+    view::View,
+};
+
+pub const EVENTS: &str = "/ofrep/v1/events";
+/// Contexts are small.
+const BODY_BYTES_MAX: usize = 256 * 1024;
+
+type Views = watch::Receiver<Arc<View>>;
+
+pub fn router(views: Views) -> Router {
+    Router::new()
+        .route("/ofrep/v1/evaluate/flags/{*key}", post(evaluate_one))
+        .route("/ofrep/v1/evaluate/flags", post(evaluate_all))
+        .route(EVENTS, get(events))
+        .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
+        .with_state(views)
+}
+
+/// Serves until it fails.
+pub async fn serve(listener: TcpListener, views: Views) -> io::Result<()> {
+    axum::serve(listener, router(views)).await
+}
+
+async fn evaluate_one(State(views): State<Views>, Path(key): Path<String>, body: Bytes) -> Response<Body> {
+    let view = views.borrow().clone();
+    respond(single(&view, &key, &body))
+}
+
+async fn evaluate_all(State(views): State<Views>, headers: HeaderMap, body: Bytes) -> Response<Body> {
+    let view = views.borrow().clone();
+    let tag = headers.get(header::IF_NONE_MATCH).and_then(|tag| tag.to_str().ok());
+    respond(bulk(&view, &body, tag))
+}
+
+/// One event for each change after the stream began; it says nothing but that there is something to ask for.
+async fn events(State(mut views): State<Views>) -> Sse<impl Stream<Item = Result<Event, Infallible>>> {
+    // What is there already is no change.
+    views.mark_unchanged();
+    let changes = WatchStream::from_changes(views)
+        .map(|_| Ok(Event::default().event("message").data(r#"{"type":"refetchEvaluation"}"#)));
+    Sse::new(changes).keep_alive(KeepAlive::new().interval(Duration::from_secs(30)))
+}
+
+fn respond(Answer { status, body, etag }: Answer) -> Response<Body> {
+    let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    let mut response = match body {
+        Some(body) => ([(header::CONTENT_TYPE, "application/json")], body.to_string()).into_response(),
+        None => ().into_response(),
+    };
+    *response.status_mut() = status;
+    if let Some(etag) = etag.and_then(|etag| etag.parse().ok()) {
+        response.headers_mut().insert(header::ETAG, etag);
+    }
+    response
+}

@@ -1,0 +1,127 @@
+//! The loop: wait for the lease, look, decide, write, and look again when something changed.
+
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use featureset::{config_map::LABEL, sync::Write};
+use kubeapi::{Cause, ConnectError, Kube, Place};
+use tokio::{sync::Notify, task::JoinSet};
+
+use crate::{
+    Options,
+    leader::{Held, Leader},
+    look::{Look, LookError, Places, write},
+};
+
+/// After an event, others of the same change are waited for so long.
+const SETTLE: Duration = Duration::from_millis(50);
+const BACKOFF: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(10));
+
+/// Runs until `stop` is done; then gives the lease back.
+pub async fn run(options: Options, stop: impl Future<Output = ()>) -> Result<(), ConnectError> {
+    let kube = Kube::connect(options.kubeconfig.as_deref()).await?;
+    let places = Places::new(&options.namespace);
+    let (mut leader, held) = Leader::new(kube.clone(), places.leases.clone(), &options.identity, options.timing);
+    let changed = Arc::new(Notify::new());
+    let mut watches = watches(&kube, &places, &changed);
+    tokio::select! {
+        () = stop => {}
+        () = leader.run() => {}
+        () = work(&kube, &places, &options, held, &changed) => {}
+    }
+    watches.shutdown().await;
+    leader.release().await;
+    Ok(())
+}
+
+/// Never returns. Steps that fail are tried again, later and later.
+async fn work(kube: &Kube, places: &Places, options: &Options, mut held: Held, changed: &Notify) {
+    let mut wait = BACKOFF.0;
+    register(kube, places, options).await;
+    loop {
+        if held.wait_for(|until| until.is_some()).await.is_err() {
+            return;
+        }
+        match step(kube, places, options, &held).await {
+            // What was written is looked at again: only a step that writes nothing is the end.
+            Ok(0) => {
+                wait = BACKOFF.0;
+                let _ = tokio::time::timeout(options.timing.resync, changed.notified()).await;
+                tokio::time::sleep(SETTLE).await;
+            }
+            Ok(_) => wait = BACKOFF.0,
+            Err(error) => {
+                tracing::warn!(error = chain(&error), "a step failed; it is tried again");
+                tokio::time::sleep(wait).await;
+                wait = (wait * 2).min(BACKOFF.1);
+            }
+        }
+    }
+}
+
+/// The own registry does not wait for the lease: the holder, of whatever version, needs it to make our row.
+async fn register(kube: &Kube, places: &Places, options: &Options) {
+    let mut wait = BACKOFF.0;
+    let object = featureset::config_map::to_config_map(&options.registry, &options.namespace);
+    loop {
+        match write(kube, places, &Write::CreateRegistry(object.clone())).await {
+            Ok(_) => return tracing::info!(version = options.registry.version, "wrote the registry of this version"),
+            Err(error) if error.cause() == Cause::Conflict => return,
+            Err(error) => tracing::warn!(%error, "cannot write the registry of this version; it is tried again"),
+        }
+        tokio::time::sleep(wait).await;
+        wait = (wait * 2).min(BACKOFF.1);
+    }
+}
+
+/// How much was written.
+async fn step(kube: &Kube, places: &Places, options: &Options, held: &Held) -> Result<usize, LookError> {
+    let writes = Look::take(kube, places, options).await?.decide(options);
+    for one in &writes {
+        // Whoever lost the lease meanwhile stops between two writes; the next holder looks afresh.
+        if held.borrow().is_none_or(|until| until <= Instant::now()) {
+            return Ok(writes.len());
+        }
+        match write(kube, places, one).await {
+            Ok(what) => tracing::info!(version = options.registry.version, "wrote {what}"),
+            // Somebody else was faster; what is there now is looked at.
+            Err(error) if error.cause() == Cause::Conflict => {
+                tracing::debug!(%error, "the object has moved on");
+                return Ok(writes.len());
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(writes.len())
+}
+
+/// Each watch says when to look.
+fn watches(kube: &Kube, places: &Places, changed: &Arc<Notify>) -> JoinSet<()> {
+    let mut watches = JoinSet::new();
+    let list: [(&Place, Option<&'static str>); 4] = [
+        (&places.feature_gates, None),
+        (&places.cluster_versions, None),
+        (&places.cluster_operators, None),
+        (&places.config_maps, Some(LABEL)),
+    ];
+    for (place, label) in list {
+        watches.spawn(kube.clone().notify_events(place.clone(), label, changed.clone()));
+    }
+    watches
+}
+
+fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        // The API's errors repeat their cause.
+        let cause_text = cause.to_string();
+        if !text.contains(&cause_text) {
+            text.push_str(&format!(": {cause_text}"));
+        }
+        source = cause.source();
+    }
+    text
+}

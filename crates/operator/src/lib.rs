@@ -1,0 +1,81 @@
+//! The controller of feature sets: reads objects, lets `featureset::sync` decide, writes what it says.
+//!
+//! Nothing is decided here. Every step looks at the API afresh, so what happened in between, and how often, does not
+//! matter; watches only say when to look. Controllers of all versions share one lease, and only its holder writes; the one
+//! exception is the own registry, which nobody else writes and everybody needs.
+
+mod controller;
+mod election;
+mod leader;
+mod look;
+
+use std::{path::PathBuf, time::Duration};
+
+use featureset::{GatesFile, Registry, RegistryError};
+
+pub use controller::run;
+pub use election::{Election, Step};
+
+#[derive(Clone, Debug)]
+pub struct Options {
+    pub kubeconfig: Option<PathBuf>,
+    /// What this controller brings.
+    pub registry: Registry,
+    pub profile: String,
+    pub namespace: String,
+    pub operator_name: String,
+    /// Tells this process from all others that may hold the lease.
+    pub identity: String,
+    pub timing: Timing,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub struct Timing {
+    /// How long a lease is held after it was renewed last.
+    pub lease: Duration,
+    /// A holder that could not renew for so long stops, well before anyone else may begin.
+    pub give_up: Duration,
+    pub retry: Duration,
+    /// A look without a reason.
+    pub resync: Duration,
+}
+
+impl Default for Timing {
+    fn default() -> Timing {
+        let seconds = Duration::from_secs;
+        Timing { lease: seconds(15), give_up: seconds(10), retry: seconds(2), resync: seconds(60) }
+    }
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum OptionsError {
+    #[error("the version of this controller is not known: give --release-version or set OPERATOR_IMAGE_VERSION")]
+    Version(#[source] RegistryError),
+    #[error("unknown profile {name:?}; known are {known}")]
+    Profile { name: String, known: String },
+    #[error("choose one of the profiles {0} with --profile")]
+    NoProfile(String),
+}
+
+impl Options {
+    /// Fails on what would fail later: an empty version, a profile that the file does not have.
+    pub fn new(file: &GatesFile, version: &str, profile: Option<&str>) -> Result<Options, OptionsError> {
+        let registry = Registry::of_file(file, version).map_err(OptionsError::Version)?;
+        let known = || file.profiles.join(", ");
+        let profile = match (profile, file.profiles.as_slice()) {
+            (Some(name), profiles) if profiles.iter().any(|profile| profile == name) => name.to_owned(),
+            (Some(name), _) => return Err(OptionsError::Profile { name: name.to_owned(), known: known() }),
+            (None, [only]) => only.clone(),
+            (None, _) => return Err(OptionsError::NoProfile(known())),
+        };
+        Ok(Options {
+            kubeconfig: None,
+            registry,
+            profile,
+            namespace: featureset::config_map::NAMESPACE.to_owned(),
+            operator_name: featureset::object::ClusterOperator::NAME.to_owned(),
+            identity: format!("{}-{}", std::process::id(), version),
+            timing: Timing::default(),
+        })
+    }
+}

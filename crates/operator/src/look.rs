@@ -1,0 +1,154 @@
+//! One look at everything, and one write.
+
+use std::collections::BTreeMap;
+
+use featureset::{
+    Registry,
+    ack::{self, Ack},
+    audit::{self, AuditError, Trail},
+    config_map::{LABEL, LABEL_VALUE, of_config_map, version_of},
+    object::{ClusterOperator, ClusterVersion, FeatureGate},
+    sync::{World, Write, sync},
+};
+use kubeapi::{ApiError, Kube, Place};
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use crate::Options;
+
+pub const CONFIG: &str = "/apis/config.openshift.io/v1";
+const CORE: &str = "/api/v1";
+const COORDINATION: &str = "/apis/coordination.k8s.io/v1";
+
+#[derive(Debug, thiserror::Error)]
+pub enum LookError {
+    #[error(transparent)]
+    Api(#[from] ApiError),
+    #[error("{kind} {name} cannot be read")]
+    Object { kind: &'static str, name: String, source: serde_json::Error },
+}
+
+pub struct Places {
+    pub feature_gates: Place,
+    pub cluster_versions: Place,
+    pub cluster_operators: Place,
+    pub config_maps: Place,
+    pub leases: Place,
+}
+
+impl Places {
+    pub fn new(namespace: &str) -> Places {
+        Places {
+            feature_gates: Place::cluster(CONFIG, FeatureGate::PLURAL),
+            cluster_versions: Place::cluster(CONFIG, ClusterVersion::PLURAL),
+            cluster_operators: Place::cluster(CONFIG, ClusterOperator::PLURAL),
+            config_maps: Place::namespaced(CORE, namespace, "configmaps"),
+            leases: Place::namespaced(COORDINATION, namespace, "leases"),
+        }
+    }
+}
+
+/// Everything as it is now.
+pub struct Look {
+    feature_gate: Option<FeatureGate>,
+    cluster_version: Option<ClusterVersion>,
+    cluster_operator: Option<ClusterOperator>,
+    registries: BTreeMap<String, Result<Registry, String>>,
+    audit: Result<Trail, AuditError>,
+    acks: Vec<Ack>,
+}
+
+impl Look {
+    /// The choice is read before the audit trail: whatever was recorded for it is seen.
+    pub async fn take(kube: &Kube, places: &Places, options: &Options) -> Result<Look, LookError> {
+        let feature_gate = read(kube, &places.feature_gates, FeatureGate::KIND, FeatureGate::NAME).await?;
+        let cluster_version = read(kube, &places.cluster_versions, ClusterVersion::KIND, ClusterVersion::NAME).await?;
+        let cluster_operator =
+            read(kube, &places.cluster_operators, ClusterOperator::KIND, &options.operator_name).await?;
+        let records = kube.list(&places.config_maps, Some(LABEL)).await?;
+        let with = |value: &str| {
+            let matches = |object: &&Value| object["metadata"]["labels"][LABEL] == value;
+            records.iter().filter(matches).cloned().collect::<Vec<Value>>()
+        };
+        let leases = kube.list(&places.leases, Some(&format!("{LABEL}={}", ack::LABEL_VALUE))).await?;
+        Ok(Look {
+            feature_gate,
+            cluster_version,
+            cluster_operator,
+            registries: registries(&with(LABEL_VALUE)),
+            audit: Trail::read(&with(audit::LABEL_VALUE)),
+            acks: leases.iter().filter_map(|lease| Ack::of_lease(lease, kubeapi::seconds_of)).collect(),
+        })
+    }
+
+    pub fn decide(&self, options: &Options) -> Vec<Write> {
+        let (seconds, text) = kubeapi::now();
+        sync(&World {
+            own: &options.registry,
+            profile: &options.profile,
+            namespace: &options.namespace,
+            operator_name: &options.operator_name,
+            feature_gate: self.feature_gate.as_ref(),
+            cluster_version: self.cluster_version.as_ref(),
+            cluster_operator: self.cluster_operator.as_ref(),
+            registries: &self.registries,
+            audit: &self.audit,
+            acks: &self.acks,
+            now: (seconds, &text),
+        })
+    }
+}
+
+fn registries(objects: &[Value]) -> BTreeMap<String, Result<Registry, String>> {
+    let read = |object: &Value| of_config_map(object).map_err(|error| error.to_string());
+    objects.iter().filter_map(|object| version_of(object).map(|version| (version.to_owned(), read(object)))).collect()
+}
+
+async fn read<T: DeserializeOwned>(
+    kube: &Kube,
+    place: &Place,
+    kind: &'static str,
+    name: &str,
+) -> Result<Option<T>, LookError> {
+    let object = kube.get(place, name).await?;
+    object.map(serde_json::from_value).transpose().map_err(|source| LookError::Object {
+        kind,
+        name: name.to_owned(),
+        source,
+    })
+}
+
+/// Carries out one write; what it is about, for the log.
+pub async fn write(kube: &Kube, places: &Places, write: &Write) -> Result<&'static str, ApiError> {
+    let value = |object: Result<Value, serde_json::Error>| object.unwrap_or_default();
+    match write {
+        Write::CreateRegistry(object) => {
+            kube.create(&places.config_maps, object).await?;
+            Ok("registry of this version")
+        }
+        Write::CreateFeatureGate(object) => {
+            kube.create(&places.feature_gates, &value(serde_json::to_value(object))).await?;
+            Ok("FeatureGate cluster")
+        }
+        Write::Audit(object) => {
+            let is_there = object["metadata"]["resourceVersion"].is_string();
+            match is_there {
+                true => kube.update(&places.config_maps, object).await?,
+                false => kube.create(&places.config_maps, object).await?,
+            };
+            Ok("audit trail")
+        }
+        Write::FeatureGateStatus(object) => {
+            kube.update_status(&places.feature_gates, &value(serde_json::to_value(object))).await?;
+            Ok("rows and conditions")
+        }
+        Write::CreateClusterOperator(object) => {
+            kube.create(&places.cluster_operators, &value(serde_json::to_value(object))).await?;
+            Ok("ClusterOperator")
+        }
+        Write::ClusterOperatorStatus(object) => {
+            kube.update_status(&places.cluster_operators, &value(serde_json::to_value(object))).await?;
+            Ok("report of this operator")
+        }
+    }
+}
