@@ -10,8 +10,9 @@
 //! ```
 //!
 //! A request is a line: `serve` (TLS, who, bytes) → `route` (what) → `rest` (read, or decode → prune → default → gate →
-//! validate → one transaction) → `serve::answer`. Decisions (`schema`, `crd`, `selector`, `patch`, `managed`, `table`) are pure functions
-//! over JSON values. What is served is a `catalog` as of one revision, kept in step with the store by the `keeper`.
+//! validate → one transaction) → `serve::answer`. Decisions (`schema`, `crd`, `rules`, `selector`, `patch`, `managed`, `table`) are
+//! pure functions over JSON values; `cel` evaluates expressions within a cost. What is served is a `catalog` as of one
+//! revision, kept in step with the store by the `keeper`.
 
 mod app;
 mod builtin;
