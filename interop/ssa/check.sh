@@ -10,4 +10,5 @@ for file in "$data"/*.json; do
     "$work/record" < "$file" | diff "$file" -
 done
 "$work/record" -random 300 -seed "${1:-1}" > "$work/random.json"
-APPLY_RECORDED="$work/random.json" cargo test --quiet -p apiserver --lib replay_tests
+# The whole workspace, because one crate alone would be built again with other features.
+APPLY_RECORDED="$work/random.json" cargo test --quiet --workspace --lib replay_tests
