@@ -46,6 +46,7 @@ pub mod resolve;
 pub mod set;
 pub mod sync;
 pub mod transition;
+pub mod version;
 pub mod yaml;
 
 pub use file::{FileError, FileErrors, GatesFile};

@@ -3,6 +3,7 @@
 //! Decisions are made in `featureset`; here files are read and written, and people are told.
 
 mod change;
+mod cluster;
 mod code;
 mod disk;
 mod list;
@@ -49,6 +50,12 @@ enum Command {
     Render(render::Render),
     /// Shows what choosing another set would do, and changes nothing.
     Plan(plan::Plan),
+    /// Keeps ClusterVersion where no version operator does.
+    Version(cluster::Version),
+    /// Shows rows, conditions and who runs with which row; --wait is a barrier.
+    Status(cluster::Status),
+    /// Shows which sets were chosen when.
+    History(cluster::History),
 }
 
 /// What a command answers, for those who call it from code: the text or JSON, and whether all is well.
@@ -83,6 +90,9 @@ impl Gates {
             Command::Verify => render::verify(&self.file),
             Command::Render(render) => render.run(&self.file),
             Command::Plan(plan) => plan.run(&self.file),
+            Command::Version(version) => version.run(),
+            Command::Status(status) => status.run(),
+            Command::History(history) => history.run(),
         }
     }
 }

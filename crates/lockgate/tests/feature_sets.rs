@@ -336,6 +336,51 @@ fn two_at_once() {
     other.stop();
 }
 
+/// Without a version operator: the controller goes first because `begin` waits for it; sets block upgrades; all is on record.
+#[test]
+fn versions_begin_with_the_controller() {
+    if !has_kubectl() {
+        return;
+    }
+    let world = World::new();
+    world.install();
+    world.good(&["delete", "clusterversion", "version"]);
+    let gates = |args: &[&str]| {
+        let kubeconfig = world.text("api/admin.kubeconfig");
+        let said = Command::new(LOCKGATE).arg("gates").args(args).args(["--kubeconfig", &kubeconfig]).output().unwrap();
+        let text = String::from_utf8_lossy(&said.stdout).into_owned() + &String::from_utf8_lossy(&said.stderr);
+        (said.status.success(), text)
+    };
+    let old = world.controller("1.4.0");
+    world.until("it is told", || {
+        world.condition(&["featuregate", "cluster"], "DeterminationDegraded") == "True NoClusterVersion"
+    });
+    assert!(gates(&["version", "complete", "1.4.0"]).1.contains("there is no ClusterVersion"));
+    let (ok, said) = gates(&["version", "begin", "1.4.0"]);
+    assert!(ok && world.reported() == "1.4.0", "{said}");
+    assert!(gates(&["version", "complete", "1.4.0"]).0);
+    // Nobody brings 1.5.0: no success, and the reason.
+    let (ok, said) = gates(&["version", "begin", "1.5.0", "--wait-seconds", "3"]);
+    assert!(!ok && said.contains("version 1.5.0 has no row: it left no registry in the cluster"), "{said}");
+    assert!(gates(&["version", "begin", "1.6.0"]).1.contains("1.5.0 is under way; complete or abort it first"));
+    let (ok, said) = gates(&["version", "abort", "1.5.0"]);
+    assert!(ok && said.starts_with("1.4.0 has begun"), "{said}");
+    assert!(gates(&["version", "complete", "1.4.0"]).0);
+    let new = world.controller("1.5.0");
+    old.stop();
+    let (ok, said) = gates(&["version", "begin", "1.5.0"]);
+    assert!(ok && world.reported() == "1.5.0", "{said}");
+    assert!(gates(&["version", "complete", "1.5.0"]).0);
+    world.choose("TechPreviewNoUpgrade");
+    let (ok, said) = gates(&["status", "--wait", "--wait-seconds", "20"]);
+    assert!(ok && said.contains("set TechPreviewNoUpgrade\n") && said.contains("row 1.5.0: 1 on, 2 off"), "{said}");
+    let (ok, said) = gates(&["version", "begin", "1.6.0", "--wait-seconds", "1"]);
+    assert!(!ok && said.contains("\"TechPreviewNoUpgrade\" does not allow updates"), "{said}");
+    let (ok, said) = gates(&["history"]);
+    assert!(ok && said.lines().count() == 2 && said.contains("TechPreviewNoUpgrade  chosen"), "{said}");
+    new.stop();
+}
+
 /// Files for programs that cannot ask follow the row of their version.
 #[test]
 fn files_follow() {

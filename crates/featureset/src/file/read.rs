@@ -35,20 +35,27 @@ pub fn read(text: &str) -> (Option<GatesFile>, Findings) {
     let document = match Document::parse(text) {
         Ok(document) => document,
         Err(error) => {
-            let line = error.span().map_or(1, |span| line_of(text, span.start));
+            let line = error.span().map_or(1, |span| line_of(&newlines(text), span.start));
             let what = error.message().trim().to_owned();
             findings.errors.push(FileError { line, key: key_at(text, line), what });
             return (None, findings);
         }
     };
-    let mut root = Table { text, path: String::new(), table: document.as_table(), findings: &mut findings };
+    let newlines = newlines(text);
+    let mut root =
+        Table { newlines: &newlines, path: String::new(), table: document.as_table(), findings: &mut findings };
     root.note_lines();
     let file = root.file();
     (Some(file), findings)
 }
 
-fn line_of(text: &str, at: usize) -> usize {
-    text.bytes().take(at).filter(|b| *b == b'\n').count() + 1
+/// Where lines end: found once, as every key asks for its line.
+fn newlines(text: &str) -> Vec<usize> {
+    text.bytes().enumerate().filter(|(_, b)| *b == b'\n').map(|(at, _)| at).collect()
+}
+
+fn line_of(newlines: &[usize], at: usize) -> usize {
+    newlines.partition_point(|newline| *newline < at) + 1
 }
 
 /// What the broken line seems to set, so that also a complaint about syntax (a key twice) names a key.
@@ -60,7 +67,7 @@ fn key_at(text: &str, line: usize) -> String {
 }
 
 struct Table<'a> {
-    text: &'a str,
+    newlines: &'a [usize],
     path: String,
     table: &'a dyn TableLike,
     findings: &'a mut Findings,
@@ -75,7 +82,7 @@ impl<'a> Table<'a> {
         for (name, item) in self.table.iter() {
             let span = self.table.key(name).and_then(|key| key.span()).or_else(|| item.span());
             if let Some(span) = span {
-                self.findings.lines.insert(self.path_of(name), line_of(self.text, span.start));
+                self.findings.lines.insert(self.path_of(name), line_of(self.newlines, span.start));
             }
         }
     }
@@ -111,7 +118,7 @@ impl<'a> Table<'a> {
             return None;
         };
         let path = self.path_of(key);
-        let mut inner = Table { text: self.text, path, table, findings: self.findings };
+        let mut inner = Table { newlines: self.newlines, path, table, findings: self.findings };
         inner.note_lines();
         Some(inner)
     }

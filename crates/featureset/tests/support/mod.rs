@@ -1,7 +1,7 @@
 //! A cluster in memory: it keeps the objects that the controller's steps write, and counts the writes.
 #![allow(dead_code, reason = "each test file uses a part")]
 
-use std::collections::BTreeMap;
+use std::{cell::RefCell, collections::BTreeMap};
 
 use featureset::{
     GatesFile, Registry, Set,
@@ -25,6 +25,8 @@ pub struct Cluster {
     pub acks: Vec<Ack>,
     pub now: i64,
     made: u64,
+    /// Registries never change: read once, as reading a hundred takes long in a debug build.
+    read: RefCell<BTreeMap<String, Result<Registry, String>>>,
 }
 
 /// A registry from words such as `A:Default B:TechPreviewNoUpgrade C:none D:Default<A` (D depends on A).
@@ -51,7 +53,7 @@ impl Cluster {
             .iter()
             .map(|object| {
                 let version = version_of(object).unwrap().to_owned();
-                (version, of_config_map(object).map_err(|error| error.to_string()))
+                (version, self.read(object))
             })
             .collect::<BTreeMap<_, _>>();
         let time = self.time();
@@ -68,6 +70,12 @@ impl Cluster {
             acks: &self.acks,
             now: (self.now, &time),
         })
+    }
+
+    fn read(&self, object: &Value) -> Result<Registry, String> {
+        let mut read = self.read.borrow_mut();
+        let of_object = || of_config_map(object).map_err(|error| error.to_string());
+        read.entry(object.to_string()).or_insert_with(of_object).clone()
     }
 
     fn time(&self) -> String {
