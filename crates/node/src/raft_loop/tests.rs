@@ -1,3 +1,5 @@
+//! The raft thread pass by pass, without a disk or a network.
+
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::mpsc,
