@@ -6,18 +6,16 @@
 pub enum Place {
     /// `failpoint!` with this name stands somewhere; fault tools may choose it.
     Here,
-    /// Not placed; the reason, where there is one. Such a point is not offered: a tool would wait for it in vain.
+    /// Not placed; the reason. Such a point is not offered: a tool would wait for it in vain.
     Absent(&'static str),
 }
 
 use Place::{Absent, Here};
 
-const LATER: &str = "";
-
 /// By name. To place a point, mark it `Here`: until then `failpoint!` with its name does not compile.
 pub const NAMES: &[(&str, Place)] = &[
     ("afterCommit", Here),
-    ("afterIsMemberExist", Absent(LATER)),
+    ("afterIsMemberExist", Absent("whether a member is a learner is asked once; nothing lies in between")),
     ("afterStartDBTxn", Here),
     ("afterWritebackBuf", Absent("changes are visible at once; there is no buffer to write back")),
     ("applyAfterOpenSnapshot", Here),
@@ -25,14 +23,14 @@ pub const NAMES: &[(&str, Place)] = &[
     ("beforeApplyOneConfChange", Here),
     ("beforeApplyOneEntryNormal", Here),
     ("beforeBucketPut", Here),
-    ("beforeCheckpointInLeaseRenew", Absent(LATER)),
+    ("beforeCheckpointInLeaseRenew", Here),
     ("beforeCommit", Here),
-    ("beforeLookupWhenForwardLeaseTimeToLive", Absent(LATER)),
-    ("beforeLookupWhenLeaseTimeToLive", Absent(LATER)),
+    ("beforeLookupWhenForwardLeaseTimeToLive", Here),
+    ("beforeLookupWhenLeaseTimeToLive", Here),
     ("beforePublishing", Here),
-    ("beforeRangeStreamChunk", Absent(LATER)),
-    ("beforeSendWatchResponse", Absent(LATER)),
-    ("beforeServeHTTPLeaseRenew", Absent(LATER)),
+    ("beforeRangeStreamChunk", Here),
+    ("beforeSendWatchResponse", Here),
+    ("beforeServeHTTPLeaseRenew", Here),
     ("beforeStartDBTxn", Here),
     ("beforeSyncDataPages", Here),
     ("beforeSyncMetaPage", Here),
@@ -86,10 +84,10 @@ pub const NAMES: &[(&str, Place)] = &[
     ("raftBeforeSave", Here),
     ("raftBeforeSaveSnap", Here),
     ("raftBeforeWALSaveSnaphot", Here),
-    ("raftDropHeartbeat", Absent(LATER)),
+    ("raftDropHeartbeat", Here),
     ("resizeFileError", Here),
-    ("snapDBDirSyncError", Absent(LATER)),
-    ("snapDBRenameBeforeDirSync", Absent(LATER)),
+    ("snapDBDirSyncError", Here),
+    ("snapDBRenameBeforeDirSync", Here),
     ("unmapError", Absent("a map is given back when its last reader ends, where nobody could be told")),
     ("walAfterSync", Here),
     ("walBeforeSync", Here),

@@ -301,6 +301,7 @@ impl Node {
                     return Err(ProposeError::NotLeader);
                 }
             }
+            failpoint!("beforeCheckpointInLeaseRenew");
             let renewal = self.lessor.lock().renew(self.time.elapsed(), id);
             match renewal {
                 Ok(Renewal::Renewed(ttl)) => {

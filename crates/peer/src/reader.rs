@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use failpoint::failpoint;
 use http::{Method, Response, StatusCode};
 use http_body_util::{BodyExt, Empty};
 use hyper::body::Incoming;
@@ -182,6 +183,7 @@ impl Reader {
             decoder.push(data);
             let mut messages = Vec::new();
             while let Some(message) = decoder.next_message()? {
+                failpoint!("raftDropHeartbeat", || continue);
                 self.sort(message, &mut messages);
             }
             if !messages.is_empty() {

@@ -1,6 +1,7 @@
 //! What members ask of each other besides raft.
 
 use bytes::Bytes;
+use failpoint::failpoint;
 use http::{Method, Request, header::AUTHORIZATION};
 use hyper::body::Incoming;
 use membership::MemberId;
@@ -95,6 +96,7 @@ pub async fn renew_lease(call: &Call<'_>, member: &dyn Member, request: Request<
         Ok(request) => request,
         Err(refusal) => return *refusal,
     };
+    failpoint!("beforeServeHTTPLeaseRenew");
     match member.renew_lease(request.id).await {
         Ok(ttl) => protobuf(&LeaseKeepAliveResponse { header: None, id: request.id, ttl }),
         Err(error) => lease_error(&error, 400),
@@ -109,6 +111,7 @@ pub async fn lease_time_to_live(call: &Call<'_>, member: &dyn Member, request: R
     let Some(request) = request.lease_time_to_live_request else {
         return Reply::error(400, "error unmarshalling request");
     };
+    failpoint!("beforeLookupWhenForwardLeaseTimeToLive");
     match member.lease_time_to_live(request).await {
         Ok(response) => protobuf(&LeaseInternalResponse { lease_time_to_live_response: Some(response) }),
         Err(error) => lease_error(&error, 500),

@@ -10,6 +10,7 @@ use std::{
 };
 
 use bytes::Bytes;
+use failpoint::failpoint;
 use http::{Method, Request};
 use hyper::body::Incoming;
 use membership::MemberId;
@@ -191,6 +192,8 @@ async fn save(call: &Call<'_>, dir: &Path, index: u64, first: Bytes, body: &mut 
         fs::rename(&temporary.0, &path).await?;
         temporary.keep();
     }
+    failpoint!("snapDBRenameBeforeDirSync");
+    failpoint!("snapDBDirSyncError", |text| return Err(std::io::Error::other(text).into()));
     fs::File::open(dir).await?.sync_all().await?;
     tracing::info!(path = %path.display(), bytes, "saved database snapshot to disk");
     Ok(bytes)

@@ -2,6 +2,7 @@
 
 use std::{future::Future, time::Duration};
 
+use failpoint::failpoint;
 use membership::{Cluster, Member, MemberId, ReconfigureError};
 use node::ProposeError;
 use peer::ControlError;
@@ -62,6 +63,7 @@ impl Part {
             return Err(ProposeError::NotLeader.into());
         }
         self.node.read_index().await.map_err(|_| LeaderError::Timeout)?;
+        failpoint!("beforeLookupWhenLeaseTimeToLive");
         let found = self.node.lessor().lock().time_to_live(self.node.now(), request.id, request.keys);
         // Asked again: what a member that has just lost the leadership knows of a lease may be wrong.
         if !self.node.status().is_leader {

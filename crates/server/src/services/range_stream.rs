@@ -5,6 +5,7 @@ use std::{
     task::{Context as TaskContext, Poll},
 };
 
+use failpoint::failpoint;
 use futures_util::Stream;
 use prost::Message;
 use proto::etcdserverpb::{RangeRequest, RangeResponse, RangeStreamResponse};
@@ -38,6 +39,7 @@ impl RangeChunks {
     }
 
     fn read(&mut self, mut request: RangeRequest) -> Result<RangeResponse, Status> {
+        failpoint!("beforeRangeStreamChunk");
         let result = self.context.node.store().range(&request).map_err(|e| status::from_mvcc(&e))?;
         let response = result.into_response();
         let header_revision = response.header.map_or(0, |h| h.revision);

@@ -8,6 +8,7 @@ use std::{
     task::{Context as TaskContext, Poll},
 };
 
+use failpoint::failpoint;
 use futures_util::{Stream, task::AtomicWaker};
 use mvcc::{WatchError, WatchItem, WatchSpec, WatchStream};
 use proto::etcdserverpb::{
@@ -123,6 +124,7 @@ impl WatchSession {
     }
 
     fn events(&mut self, item: WatchItem) -> WatchReply {
+        failpoint!("beforeSendWatchResponse");
         let header = self.context.header_at(item.revision);
         let count = item.events.len();
         self.pace.handle_sent(count);
