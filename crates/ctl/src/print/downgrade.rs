@@ -6,6 +6,10 @@ use client::pb::StatusResponse;
 use super::{Object, Out, Show, Style, fields, json, writeln};
 use crate::text;
 
+/// A real etcd takes nobody in during a job, whatever the cluster version.
+const TARGET_RUNS: &str = "the other members: this one runs the target; a member that joins must not ask it first (name a lockgate member \
+     first in --initial-cluster, or wait until the job has ended)";
+
 /// What a member answered; `None` if it did not.
 pub struct MemberDowngrade {
     pub endpoint: String,
@@ -42,7 +46,7 @@ impl MemberDowngrade {
             () if target.is_empty() => {
                 format!("the cluster version to rise from {storage}: a member is older, or was just now")
             }
-            () if binary == target => "the other members: this one runs the target".to_owned(),
+            () if binary == target => TARGET_RUNS.to_owned(),
             () if storage == target => format!("its operator: ready, stop it and start {target} on its data dir"),
             () => format!("the cluster version to drop, and its file to go from {storage} to {target}"),
         }
@@ -102,7 +106,7 @@ mod tests {
     #[test_case("3.8.0", "3.7.0", "" => "the cluster version to rise from 3.7: a member is older, or was just now".to_owned(); "cancelled")]
     #[test_case("3.8.0", "3.8.0", "3.7.0" => "the cluster version to drop, and its file to go from 3.8 to 3.7".to_owned(); "begun")]
     #[test_case("3.8.0", "3.7.0", "3.7.0" => "its operator: ready, stop it and start 3.7 on its data dir".to_owned(); "ready")]
-    #[test_case("3.7.3", "3.7.0", "3.7.0" => "the other members: this one runs the target".to_owned(); "done")]
+    #[test_case("3.7.3", "3.7.0", "3.7.0" => TARGET_RUNS.to_owned(); "done")]
     fn says(version: &str, storage: &str, target: &str) -> String {
         let job = DowngradeInfo { enabled: !target.is_empty(), target_version: target.into() };
         let status = StatusResponse {
