@@ -107,6 +107,10 @@ impl Reads {
         context: impl FnOnce() -> u64,
     ) -> Option<u64> {
         self.give_up_stale(queue, now, (term, leader));
+        if leader == 0 && matches!(self, Reads::Gathering { .. }) {
+            // Its end would come again and again while there is nobody to ask.
+            *self = Reads::Idle;
+        }
         if leader == 0 || matches!(self, Reads::Asked(_)) {
             queue.let_wait();
             return None;
@@ -264,6 +268,22 @@ mod tests {
         assert_eq!(b.ask(2, 8), Some(2));
         assert_eq!(b.answer(1), 0, "the old leader's word no longer counts");
         assert_eq!(b.answer(2), 2);
+    }
+
+    /// The raft thread would look again at once, and for ever.
+    #[test]
+    fn a_leader_lost_while_reads_gather_leaves_no_deadline() {
+        let mut b = Bench::new();
+        b.read();
+        b.read();
+        assert_eq!(b.ask(1, 9), Some(1));
+        assert_eq!(b.answer(1), 2);
+        assert!(b.reads.deadline().is_some());
+        b.now += GATHER;
+        assert_eq!(b.ask(2, 0), None);
+        assert_eq!(b.reads.deadline(), None);
+        b.read();
+        assert_eq!(b.ask(2, 8), Some(2));
     }
 
     #[test]
