@@ -82,7 +82,8 @@ async fn counted(server: &Server, channel: &Channel, call: Call, required: bool)
 /// Without and with a required feature; which comes first changes from round to round.
 async fn both(server: &Server, channel: &Channel, call: Call, round: usize) -> Outcome<[f64; 2]> {
     let mut cost = [0.0; 2];
-    for required in [round % 2 == 0, round % 2 == 1] {
+    let first = round.is_multiple_of(2);
+    for required in [first, !first] {
         let begin = server.ran()?;
         send(channel, call, required, CALLS).await?;
         cost[usize::from(required)] = (server.ran()? - begin) as f64 / CALLS as f64;
