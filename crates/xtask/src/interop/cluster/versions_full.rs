@@ -85,7 +85,7 @@ fn fill(group: &Group) -> Result<()> {
     for first in (0..KEYS).step_by(KEYS_PER_TXN) {
         // Every tenth transaction's keys hang on a lease.
         let at = first / KEYS_PER_TXN;
-        let lease = (at % 10 == 0).then(|| leases[at / 10 % leases.len()].as_str());
+        let lease = at.is_multiple_of(10).then(|| leases[at / 10 % leases.len()].as_str());
         let puts: Vec<_> = (first..first + KEYS_PER_TXN).map(|i| put(i, lease)).collect();
         member.ask("/v3/kv/txn", &json!({ "success": puts }))?;
     }
