@@ -16,7 +16,7 @@ const SIGNS: [&str; 27] = [
     "{", "}", "=", ";", "@",
 ];
 /// Words that CEL keeps for itself.
-const RESERVED: [&str; 17] = [
+pub const RESERVED: [&str; 17] = [
     "as",
     "break",
     "const",

@@ -21,6 +21,7 @@ mod tests;
 
 use self::{ast::Expr, check::Checker};
 pub use self::{
+    lex::RESERVED,
     meter::Meter,
     types::{ListKind, ObjectType, Type},
     value::Value,

@@ -4,32 +4,10 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::cel::{ListKind, ObjectType, Type};
+use crate::cel::{ListKind, ObjectType, RESERVED, Type};
 
-/// Words that a name may not be; as a field it is written `__word__`.
-const RESERVED: [&str; 21] = [
-    "true",
-    "false",
-    "null",
-    "in",
-    "as",
-    "break",
-    "const",
-    "continue",
-    "else",
-    "for",
-    "function",
-    "if",
-    "import",
-    "let",
-    "loop",
-    "package",
-    "namespace",
-    "return",
-    "var",
-    "void",
-    "while",
-];
+/// Words besides CEL's own that a name may not be; as a field it is written `__word__`.
+const LITERALS: [&str; 4] = ["true", "false", "null", "in"];
 
 /// The type of a schema's values; `None` for what expressions cannot see. The root of an object has names of its own.
 pub fn of(schema: &Value, root: bool) -> Option<Type> {
@@ -91,7 +69,7 @@ fn list_kind(schema: &Value) -> ListKind {
 
 /// A field's name as an expression writes it; `None` if it cannot.
 pub fn escape(name: &str) -> Option<String> {
-    if RESERVED.contains(&name) {
+    if LITERALS.contains(&name) || RESERVED.contains(&name) {
         return Some(format!("__{name}__"));
     }
     if name.is_empty() || name.starts_with(|c: char| c.is_ascii_digit()) {

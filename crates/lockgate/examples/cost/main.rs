@@ -3,7 +3,7 @@
 //! By default it sends the same calls with and without `require-feature` over one connection, in turns, and reads from the
 //! kernel how long the server's threads ran. Wall time says little here: it is mostly the network's and the disk's.
 //! With `--callgrind` the server runs under valgrind, which counts instructions: no other work on the machine matters. That
-//! also compares a cluster whose gates are in use with one whose are not.
+//! also compares a cluster whose gates are in use with one whose are not; `KEEP_DUMPS=DIR` keeps callgrind's files.
 
 mod load;
 mod server;
