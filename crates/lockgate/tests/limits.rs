@@ -10,12 +10,13 @@ use std::{
 
 use client::{Get, Put, Txn};
 use common::{Member, Place};
+use futures_util::StreamExt;
 use prost::Message;
 use proto::etcdserverpb::{
     PutRequest, RangeRequest, SnapshotRequest, WatchCreateRequest, WatchRequest, kv_client::KvClient,
     maintenance_client::MaintenanceClient, watch_client::WatchClient, watch_request::RequestUnion,
 };
-use tonic::{Code, Request, Status, metadata::MetadataValue, transport::Channel};
+use tonic::{Code, Request, Status, codec::CompressionEncoding, metadata::MetadataValue, transport::Channel};
 
 async fn channel(member: &Member) -> Channel {
     Channel::from_shared(member.url()).expect("url").connect().await.expect("connect")
@@ -190,4 +191,29 @@ fn too_many_pings() {
     stream.read_to_end(&mut answers).expect("the connection is closed");
     let reason = b"\0\0\0\x0btoo_many_pings";
     assert!(answers.ends_with(reason), "{answers:?}");
+}
+
+/// As etcd takes them, on every kind of call. What is small on the wire and large in memory is refused.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn compressed_requests() {
+    let place = Place::new();
+    let member = place.start(&["--max-request-bytes=100000"]);
+    let channel = channel(&member).await;
+    let gzip = CompressionEncoding::Gzip;
+    let mut kv = KvClient::new(channel.clone()).send_compressed(gzip);
+    let put = |bytes| PutRequest { key: "k".into(), value: vec![7; bytes].into(), ..Default::default() };
+    kv.put(put(50_000)).await.expect("put");
+    let got = kv.range(RangeRequest { key: "k".into(), ..Default::default() }).await.expect("range");
+    assert_eq!(got.get_ref().kvs[0].value, vec![7; 50_000]);
+    let refused = kv.put(put(50_000_000)).await.unwrap_err();
+    assert_eq!(refused.code(), Code::ResourceExhausted, "{refused}");
+    assert!(refused.message().contains(&(100_000 + 512 * 1024).to_string()), "names the limit: {refused}");
+
+    let mut watch = WatchClient::new(channel).send_compressed(gzip);
+    let create = WatchCreateRequest { key: "k".into(), start_revision: 2, ..Default::default() };
+    let create = WatchRequest { request_union: Some(RequestUnion::CreateRequest(create)) };
+    let open = tokio_stream::iter([create]).chain(tokio_stream::pending());
+    let mut answers = watch.watch(open).await.expect("watch").into_inner();
+    assert!(answers.message().await.expect("created").expect("a message").created);
+    assert_eq!(answers.message().await.expect("event").expect("a message").events.len(), 1);
 }

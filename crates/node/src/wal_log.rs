@@ -1,7 +1,5 @@
 //! The log on disk, as the node sees it.
 
-use std::time::{Duration, Instant};
-
 use proto::{raftpb, walpb};
 
 use crate::world::Log;
@@ -13,10 +11,8 @@ impl Log for WalLog {
         self.0.append(state, entries).map(|_| ())
     }
 
-    fn sync(&mut self) -> Result<Duration, wal::Error> {
-        let begin = Instant::now();
-        self.0.sync()?;
-        Ok(begin.elapsed())
+    fn sync(&mut self) -> Result<wal::Saved, wal::Error> {
+        self.0.sync()
     }
 
     fn save_snapshot(&mut self, record: &walpb::Snapshot) -> Result<(), wal::Error> {

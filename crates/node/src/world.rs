@@ -14,8 +14,7 @@ pub(crate) trait Log: Send {
     /// Writes entries and state; they are safe after the next [`Log::sync`].
     fn append(&mut self, state: Option<&raftpb::HardState>, entries: &[raftpb::Entry]) -> Result<(), wal::Error>;
 
-    /// Returns how long it took.
-    fn sync(&mut self) -> Result<Duration, wal::Error>;
+    fn sync(&mut self) -> Result<wal::Saved, wal::Error>;
 
     fn save_snapshot(&mut self, record: &walpb::Snapshot) -> Result<(), wal::Error>;
 
@@ -117,7 +116,8 @@ impl Network for NoNetwork {
 
 /// What is worth measuring, told to whoever measures.
 pub trait Observer: Send + Sync {
-    fn log_synced(&self, _took: Duration) {}
+    /// Entries are on disk.
+    fn log_saved(&self, _saved: &wal::Saved) {}
     fn proposal_failed(&self) {}
     fn leader_changed(&self, _leader: u64) {}
     fn lease_revoked(&self) {}

@@ -20,8 +20,13 @@ use crate::{
 pub struct MetricsObserver(pub Arc<Metrics>);
 
 impl node::Observer for MetricsObserver {
-    fn log_synced(&self, took: Duration) {
-        self.0.disk.wal_fsync.observe(took.as_secs_f64());
+    fn log_saved(&self, saved: &wal::Saved) {
+        let disk = &self.0.disk;
+        disk.wal_write.observe(saved.write.as_secs_f64());
+        disk.wal_write_bytes.add(saved.bytes as i64);
+        if let Some(took) = saved.sync {
+            disk.wal_fsync.observe(took.as_secs_f64());
+        }
     }
 
     fn proposal_failed(&self) {

@@ -186,12 +186,20 @@ fn serving(config: &Config) -> Serving {
 
 fn grpc_router(context: &Context, metrics: &Arc<Metrics>) -> Router {
     let max = context.message_bytes_max();
-    let kv = KvServer::new(KvService(context.clone())).max_decoding_message_size(max);
-    let lease = LeaseServer::new(LeaseService(context.clone())).max_decoding_message_size(max);
-    let maintenance = MaintenanceServer::new(MaintenanceService(context.clone())).max_decoding_message_size(max);
-    let cluster = ClusterServer::new(ClusterService(context.clone())).max_decoding_message_size(max);
-    let lock = LockServer::new(LockService::new(context.clone())).max_decoding_message_size(max);
-    let election = ElectionServer::new(ElectionService::new(context.clone())).max_decoding_message_size(max);
+    // Answers are not compressed: no client needs that, and on a fast network it costs more than it saves.
+    macro_rules! service {
+        ($server:ident, $service:expr) => {
+            $server::new($service)
+                .max_decoding_message_size(max)
+                .accept_compressed(tonic::codec::CompressionEncoding::Gzip)
+        };
+    }
+    let kv = service!(KvServer, KvService(context.clone()));
+    let lease = service!(LeaseServer, LeaseService(context.clone()));
+    let maintenance = service!(MaintenanceServer, MaintenanceService(context.clone()));
+    let cluster = service!(ClusterServer, ClusterService(context.clone()));
+    let lock = service!(LockServer, LockService::new(context.clone()));
+    let election = service!(ElectionServer, ElectionService::new(context.clone()));
     let mut routes = tonic::service::Routes::builder();
     routes
         .add_service(Known::new(HotKv { context: context.clone(), rest: kv }))

@@ -84,6 +84,7 @@ impl Wal {
             held: Vec::new(),
             tail: Segment { name, path: dir.join(name.to_string()), file },
             poisoned: false,
+            written: Default::default(),
         })
     }
 
@@ -119,6 +120,7 @@ impl Wal {
             held,
             tail,
             poisoned: false,
+            written: Default::default(),
         };
         Ok((wal, all))
     }

@@ -11,7 +11,7 @@ use proto::{raftpb, walpb};
 
 use crate::{
     check,
-    disk::Disk,
+    disk::{Disk, DiskFile},
     encoder::Encoder,
     error::Error,
     pipeline::Pipeline,
@@ -38,8 +38,9 @@ impl Default for Options {
 /// What a save did, for metrics.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Saved {
-    /// Bytes handed to the file system.
+    /// Bytes handed to the file system since the last time, and how long that took.
     pub bytes: u64,
+    pub write: Duration,
     /// Time in fdatasync; `None` if no sync was needed.
     pub sync: Option<Duration>,
     /// Whether a new segment was started.
@@ -66,6 +67,8 @@ pub struct Wal {
     pub(crate) tail: Segment,
     pub(crate) pipeline: Pipeline,
     pub(crate) poisoned: bool,
+    /// Bytes that went to the file since the last [`Saved`], and how long that took.
+    pub(crate) written: (u64, Duration),
 }
 
 impl Wal {
@@ -88,8 +91,7 @@ impl Wal {
         for entry in entries {
             self.encoder.entry(entry);
             self.last_index = entry.index();
-            let spilled = self.encoder.spill(self.tail.file.as_ref());
-            self.or_poison("write", spilled)?;
+            self.write(Encoder::spill)?;
         }
         if let Some(state) = state {
             self.encoder.state(state);
@@ -140,10 +142,10 @@ impl Wal {
     }
 
     fn flush_and_sync(&mut self) -> Result<Saved, Error> {
-        let flushed = self.encoder.flush(self.tail.file.as_ref());
-        let bytes = self.or_poison("write", flushed)? as u64;
+        self.write(Encoder::flush)?;
+        let (bytes, write) = std::mem::take(&mut self.written);
         if self.options.no_sync {
-            return Ok(Saved { bytes, sync: None, cut: false });
+            return Ok(Saved { bytes, write, sync: None, cut: false });
         }
         let start = Instant::now();
         failpoint!("walBeforeSync");
@@ -154,13 +156,24 @@ impl Wal {
         if took > SLOW_SYNC {
             tracing::warn!(?took, expected = ?SLOW_SYNC, "slow fdatasync");
         }
-        Ok(Saved { bytes, sync: Some(took), cut: false })
+        Ok(Saved { bytes, write, sync: Some(took), cut: false })
+    }
+
+    /// Has the encoder write what it will.
+    fn write(&mut self, how: fn(&mut Encoder, &dyn DiskFile) -> std::io::Result<usize>) -> Result<(), Error> {
+        let start = Instant::now();
+        let result = how(&mut self.encoder, self.tail.file.as_ref());
+        let bytes = self.or_poison("write", result)?;
+        if bytes > 0 {
+            self.written.0 += bytes as u64;
+            self.written.1 += start.elapsed();
+        }
+        Ok(())
     }
 
     /// Ends the segment and starts the next, whose header is on disk before it gets its name.
     fn cut(&mut self) -> Result<Saved, Error> {
-        let flushed = self.encoder.flush(self.tail.file.as_ref());
-        let bytes = self.or_poison("write", flushed)? as u64;
+        self.write(Encoder::flush)?;
         let cut = self.tail.file.set_size(self.encoder.end());
         self.or_poison("truncate", cut)?;
         let old = self.flush_and_sync()?;
@@ -185,7 +198,7 @@ impl Wal {
         tracing::info!(path = %path.display(), "created a new WAL segment");
         self.tail.path = path;
         let sync = old.sync.zip(new.sync).map(|(old, new)| old + new);
-        Ok(Saved { bytes: bytes + new.bytes, sync, cut: true })
+        Ok(Saved { bytes: old.bytes + new.bytes, write: old.write + new.write, sync, cut: true })
     }
 
     fn take_spare(&mut self) -> Result<crate::pipeline::Spare, Error> {

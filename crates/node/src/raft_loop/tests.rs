@@ -26,8 +26,8 @@ impl Log for NoLog {
         Ok(())
     }
 
-    fn sync(&mut self) -> Result<Duration, wal::Error> {
-        Ok(Duration::ZERO)
+    fn sync(&mut self) -> Result<wal::Saved, wal::Error> {
+        Ok(wal::Saved::default())
     }
 
     fn save_snapshot(&mut self, record: &walpb::Snapshot) -> Result<(), wal::Error> {

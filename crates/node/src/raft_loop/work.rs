@@ -50,8 +50,8 @@ impl<L: Log> RaftLoop<L> {
             self.parts.log.append(state.as_ref(), &work.entries).map_err(FatalError::Log)?;
             self.versions_ahead.note(&work.entries);
             if work.must_sync {
-                let took = self.parts.log.sync().map_err(FatalError::Log)?;
-                self.parts.shared.observer.log_synced(took);
+                let saved = self.parts.log.sync().map_err(FatalError::Log)?;
+                self.parts.shared.observer.log_saved(&saved);
             }
             self.unsaved_state = None;
         }

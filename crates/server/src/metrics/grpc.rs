@@ -17,7 +17,7 @@ use http_body::{Body, Frame, SizeHint};
 use parking_lot::RwLock;
 use pin_project_lite::pin_project;
 use prometheus::{Histogram, IntCounter, IntCounterVec};
-use tonic::Status;
+use tonic::{Code, Status};
 use tower::Layer;
 use tower_service::Service;
 
@@ -36,7 +36,7 @@ pub struct Grpc {
     pub sent_bytes: IntCounter,
     pub received_bytes: IntCounter,
     /// By `Type` (send, receive) and `API` (watch, lease-keepalive).
-    pub stream_failures: IntCounterVec,
+    stream_failures: IntCounterVec,
     client_requests: IntCounterVec,
     /// Unary and stream counters by version.
     client_versions: RwLock<HashMap<String, [IntCounter; 2]>>,
@@ -92,6 +92,14 @@ impl Grpc {
                 &["type", "client_api_version"],
             ),
             client_versions: RwLock::new(HashMap::new()),
+        }
+    }
+
+    /// A client's stream ended with an error. That a client left, or waited long enough, is none.
+    pub fn receive_failed(&self, api: &str, status: &Status) {
+        if !matches!(status.code(), Code::Cancelled | Code::DeadlineExceeded) {
+            tracing::warn!(api, error = %status, "failed to receive a request from a gRPC stream");
+            self.stream_failures.with_label_values(&["receive", api]).inc();
         }
     }
 

@@ -6,14 +6,16 @@ use std::{
     future::Future,
     pin::Pin,
     task::{Context as TaskContext, Poll},
+    time::Instant,
 };
 
 use mvcc::{RangeResult, check};
+use prost::Message;
 use proto::etcdserverpb::{RangeRequest, ResponseHeader, WatchRequest};
 use tonic::{
     Request, Response, Status, Streaming,
     body::Body,
-    codec::EncodeBuf,
+    codec::{CompressionEncoding, EnabledCompressionEncodings, EncodeBuf},
     codegen::Service,
     server::{Grpc, NamedService, StreamingService, UnaryService},
 };
@@ -24,10 +26,20 @@ use super::{
 };
 use crate::{
     codec::{Wire, WireCodec},
+    metrics::server::Op,
     status,
 };
 
 type Answer = Pin<Box<dyn Future<Output = Result<http::Response<Body>, Infallible>> + Send>>;
+
+/// As the generated services are configured.
+fn grpc<E: Wire, D: Message + Default + Send + 'static>(context: &Context) -> Grpc<WireCodec<E, D>> {
+    let mut accepted = EnabledCompressionEncodings::default();
+    accepted.enable(CompressionEncoding::Gzip);
+    Grpc::new(WireCodec::default())
+        .apply_max_message_size_config(Some(context.message_bytes_max()), None)
+        .apply_compression_config(accepted, EnabledCompressionEncodings::default())
+}
 
 /// `KV.Range`, in front of the generated KV service.
 #[derive(Clone)]
@@ -55,8 +67,7 @@ where
         }
         let context = self.context.clone();
         Box::pin(async move {
-            let mut grpc = Grpc::new(WireCodec::<RangeReply, RangeRequest>::default())
-                .apply_max_message_size_config(Some(context.message_bytes_max()), None);
+            let mut grpc = grpc::<RangeReply, RangeRequest>(&context);
             Ok(grpc.unary(Range(context), request).await)
         })
     }
@@ -96,16 +107,31 @@ impl UnaryService<RangeRequest> for Range {
 impl Context {
     pub(crate) async fn range(&self, request: &RangeRequest) -> Result<RangeResult, Status> {
         check::range(request).map_err(|e| status::from_check(&e))?;
+        let begin = Instant::now();
+        let result = self.read_range(request).await;
+        self.metrics.server.request_duration.observe(Op::Range, result.is_ok(), begin.elapsed().as_secs_f64());
+        result
+    }
+
+    async fn read_range(&self, request: &RangeRequest) -> Result<RangeResult, Status> {
         if !request.serializable && self.node.is_learner() {
             return Err(status::not_supported_for_learner());
         }
         self.settle(!request.serializable).await?;
         if !is_large(request) {
-            return self.node.store().range(request).map_err(|e| status::from_mvcc(&e));
+            return self.range_now(request);
         }
-        let (node, request) = (self.node.clone(), request.clone());
-        let read = self.pool.spawn(async move { node.store().range(&request) });
-        read.await.map_err(|e| status::unknown(e.to_string()))?.map_err(|e| status::from_mvcc(&e))
+        let (context, request) = (self.clone(), request.clone());
+        let read = self.pool.spawn(async move { context.range_now(&request) });
+        read.await.map_err(|e| status::unknown(e.to_string()))?
+    }
+
+    /// Reads what this member has.
+    pub(super) fn range_now(&self, request: &RangeRequest) -> Result<RangeResult, Status> {
+        let begin = Instant::now();
+        let result = self.node.store().range(request);
+        self.metrics.server.observe_range(result.is_ok(), begin.elapsed().as_secs_f64());
+        result.map_err(|e| status::from_mvcc(&e))
     }
 }
 
@@ -132,8 +158,7 @@ impl Service<http::Request<Body>> for HotWatch {
     fn call(&mut self, request: http::Request<Body>) -> Answer {
         let service = self.0.clone();
         Box::pin(async move {
-            let mut grpc = Grpc::new(WireCodec::<WatchReply, WatchRequest>::default())
-                .apply_max_message_size_config(Some(service.0.message_bytes_max()), None);
+            let mut grpc = grpc::<WatchReply, WatchRequest>(&service.0);
             Ok(grpc.streaming(Watch(service), request).await)
         })
     }

@@ -60,7 +60,10 @@ impl Lease for LeaseService {
         let context = self.0.clone();
         let answers = request.into_inner().then(move |request| {
             let context = context.clone();
-            async move { keep_alive(&context, request?.id).await }
+            async move {
+                let request = request.inspect_err(|e| context.metrics.grpc.receive_failed("lease-keepalive", e))?;
+                keep_alive(&context, request.id).await
+            }
         });
         Ok(Response::new(answers.boxed()))
     }

@@ -18,7 +18,7 @@ use std::{
 };
 
 use membership::gate::GATE_SINCE;
-use node::{ApplyError, Node, ProposeError};
+use node::{ApplyError, Node, ProposeError, ReadError};
 use proto::etcdserverpb::{InternalRaftRequest, ResponseHeader};
 use tokio::runtime::Handle;
 use tonic::Status;
@@ -144,6 +144,9 @@ impl Context {
     pub(crate) async fn linearize(&self) -> Result<(), Status> {
         self.node.read_index().await.map_err(|error| {
             self.metrics.server.read_indexes_failed.inc();
+            if matches!(error, ReadError::Timeout) {
+                self.metrics.server.slow_read_indexes.inc();
+            }
             status::from_read(error)
         })
     }

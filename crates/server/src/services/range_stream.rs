@@ -12,7 +12,6 @@ use proto::etcdserverpb::{RangeRequest, RangeResponse, RangeStreamResponse};
 use tonic::Status;
 
 use super::Context;
-use crate::status;
 
 const FIRST_CHUNK_KEYS: i64 = 10;
 
@@ -40,8 +39,7 @@ impl RangeChunks {
 
     fn read(&mut self, mut request: RangeRequest) -> Result<RangeResponse, Status> {
         failpoint!("beforeRangeStreamChunk");
-        let result = self.context.node.store().range(&request).map_err(|e| status::from_mvcc(&e))?;
-        let response = result.into_response();
+        let response = self.context.range_now(&request)?.into_response();
         let header_revision = response.header.map_or(0, |h| h.revision);
         if request.count_only {
             let header = Some(self.context.header_at(header_revision));

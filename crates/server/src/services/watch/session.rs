@@ -41,6 +41,8 @@ pub struct WatchSession {
     progress: Interval,
     /// Events that may still go out before requests and the clock are looked at again.
     events_left: u32,
+    /// Since the last look: when it was, and how many events went out.
+    run: Option<(Instant, usize)>,
     pace: Pace,
     /// Made when the stream rests for the first time.
     rest: Option<Pin<Box<Sleep>>>,
@@ -74,12 +76,14 @@ impl WatchSession {
             watchers: BTreeMap::new(),
             progress,
             events_left: 0,
+            run: None,
             pace: Pace::default(),
             rest: None,
         }
     }
 
     fn handle(&mut self, request: WatchRequest) {
+        let begin = Instant::now();
         // Who asks is answered now.
         self.pace.handle_hurry();
         match request.request_union {
@@ -90,6 +94,7 @@ impl WatchSession {
             }
             None => tracing::info!("skipped an empty watch request"),
         }
+        self.context.metrics.watch.send_loop_control_stream.observe(begin.elapsed().as_secs_f64());
     }
 
     fn create(&mut self, create: &WatchCreateRequest) {
@@ -128,6 +133,7 @@ impl WatchSession {
         let header = self.context.header_at(item.revision);
         let count = item.events.len();
         self.pace.handle_sent(count);
+        self.run.get_or_insert_with(|| (Instant::now(), 0)).1 += count;
         let mut fragment = false;
         if let Some(wants) = self.watchers.get_mut(&item.watch_id) {
             wants.quiet &= count == 0;
@@ -140,6 +146,15 @@ impl WatchSession {
             return self.in_parts(item, header);
         }
         WatchReply::Events { item, header, part: 0..count, more: false }
+    }
+
+    /// The events since the last look are out: a run of the send loop, as etcd's metrics call it.
+    fn end_run(&mut self) {
+        if let Some((begin, events)) = self.run.take() {
+            let (took, watch) = (begin.elapsed().as_secs_f64(), &self.context.metrics.watch);
+            watch.send_loop_watch_stream.observe(took);
+            watch.send_loop_watch_stream_per_event.observe(took / events.max(1) as f64);
+        }
     }
 
     /// Cuts what is too large for one message; the rest waits.
@@ -156,12 +171,14 @@ impl WatchSession {
 
     /// Tells quiet watchers where the store is.
     fn report_progress(&mut self) {
+        let begin = Instant::now();
         for (id, wants) in &mut self.watchers {
             if wants.progress && wants.quiet {
                 self.stream.progress(*id);
             }
             wants.quiet = true;
         }
+        self.context.metrics.watch.send_loop_progress.observe(begin.elapsed().as_secs_f64());
     }
 
     /// Whether events are to wait.
@@ -196,7 +213,10 @@ impl WatchSession {
         {
             match Pin::new(requests).poll_next(cx) {
                 Poll::Ready(Some(Ok(request))) => self.handle(request),
-                Poll::Ready(Some(Err(status))) => return Err(status),
+                Poll::Ready(Some(Err(status))) => {
+                    self.context.metrics.grpc.receive_failed("watch", &status);
+                    return Err(status);
+                }
                 // The client has said all it wants to say, and still listens.
                 Poll::Ready(None) => self.requests = None,
                 Poll::Pending => break,
@@ -221,6 +241,7 @@ impl Stream for WatchSession {
             return Poll::Ready(Some(Ok(this.events(item))));
         }
         this.events_left = EVENTS_PER_LOOK;
+        this.end_run();
         this.waker.register(cx.waker());
         if let Err(status) = this.poll_requests(cx) {
             return Poll::Ready(Some(Err(status)));
