@@ -53,7 +53,7 @@ impl VersionsAhead {
 fn version_set(entry: &raftpb::Entry) -> Option<Version> {
     let data = entry.data.as_ref().filter(|_| entry.r#type() == raftpb::EntryType::EntryNormal)?;
     // The field's key is there in the bytes if the field is; few other entries have these bytes by chance.
-    if !data.windows(KEY.len()).take(HEAD_MAX).any(|bytes| bytes == KEY) {
+    if !may_have_key(&data[..data.len().min(HEAD_MAX)]) {
         return None;
     }
     let request = InternalRaftRequest::decode(data.clone()).ok()?;
@@ -61,8 +61,13 @@ fn version_set(entry: &raftpb::Entry) -> Option<Version> {
     request.cluster_version_set.filter(|set| set.feature_gates.is_none())?.ver.parse().ok()
 }
 
+/// Every entry is asked this.
+fn may_have_key(head: &[u8]) -> bool {
+    memchr::memchr_iter(KEY[0], head).any(|at| head.get(at + 1) == Some(&KEY[1]))
+}
+
 /// `cluster_version_set` is field 1300, of bytes.
-const KEY: &[u8] = &[0xa2, 0x51];
+const KEY: [u8; 2] = [0xa2, 0x51];
 /// A request's id and header come before it.
 const HEAD_MAX: usize = 512;
 

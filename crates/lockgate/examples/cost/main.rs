@@ -4,6 +4,7 @@
 //! kernel how long the server's threads ran. Wall time says little here: it is mostly the network's and the disk's.
 //! With `--callgrind` the server runs under valgrind, which counts instructions: no other work on the machine matters. That
 //! also compares a cluster whose gates are in use with one whose are not; `KEEP_DUMPS=DIR` keeps callgrind's files.
+//! `--required` leaves that comparison out.
 
 mod load;
 mod server;
@@ -25,10 +26,21 @@ type Outcome<T> = Result<T, Box<dyn Error>>;
 #[tokio::main]
 async fn main() -> Outcome<()> {
     let mut args: Vec<_> = std::env::args().skip(1).collect();
-    let counting = args.iter().any(|arg| arg == "--callgrind");
-    args.retain(|arg| arg != "--callgrind");
+    let mut has = |flag: &str| {
+        let before = args.len();
+        args.retain(|arg| arg != flag);
+        args.len() < before
+    };
+    let (counting, required_only) = (has("--callgrind"), has("--required"));
     let binary = args.first().ok_or("name the server's binary")?;
-    if counting { count(binary).await } else { time(binary).await }
+    match (counting, required_only) {
+        (false, _) => time(binary).await,
+        (true, false) => {
+            count_gates(binary).await?;
+            count_required(binary).await
+        }
+        (true, true) => count_required(binary).await,
+    }
 }
 
 /// Nanoseconds of a required feature.
@@ -45,8 +57,8 @@ async fn time(binary: &str) -> Outcome<()> {
     Ok(())
 }
 
-/// Instructions of gates in use, and of a required feature.
-async fn count(binary: &str) -> Outcome<()> {
+/// Instructions of gates in use.
+async fn count_gates(binary: &str) -> Outcome<()> {
     let mut used = Vec::new();
     for _ in 0..COUNTED_ROUNDS {
         let mut cost = [0.0; 2];
@@ -59,6 +71,11 @@ async fn count(binary: &str) -> Outcome<()> {
         used.push(cost);
     }
     report("Put, gates in use", "instructions", &used);
+    Ok(())
+}
+
+/// Instructions of a required feature.
+async fn count_required(binary: &str) -> Outcome<()> {
     let server = Server::start(binary, Gates::On, true)?;
     let channel = server.connect().await?;
     for call in CALL_KINDS {

@@ -8,12 +8,12 @@ use std::{
 
 use axum::body::Body;
 use futures_util::future::{BoxFuture, Either, ready};
-use http::{HeaderValue, Request, Response};
+use http::{Request, Response};
 use tonic::Status;
 use tower::Layer;
 use tower_service::Service;
 
-use super::{KEY, Kind, Required, during, held::Held};
+use super::{KEY, Kind, Required, Values, during, held::Held};
 use crate::services::Context;
 
 #[derive(Clone)]
@@ -56,10 +56,9 @@ where
     }
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
-        if !request.headers().contains_key(KEY) {
+        let Some(echo) = Values::of(request.headers()) else {
             return Either::Left(self.inner.call(request));
-        }
-        let echo: Vec<HeaderValue> = request.headers().get_all(KEY).iter().cloned().collect();
+        };
         let (context, kind) = (self.context.clone(), Kind::of(request.uri().path()));
         Either::Right(match Required::parse(&echo) {
             Err(status) => Box::pin(ready(Ok(echoed(status.into_http(), echo)))),
@@ -102,7 +101,7 @@ async fn judge(context: &Context, required: &Required) -> Result<(), Status> {
 struct Call {
     required: Required,
     kind: Kind,
-    echo: Vec<HeaderValue>,
+    echo: Values,
 }
 
 impl Call {
@@ -116,9 +115,11 @@ impl Call {
     }
 }
 
-fn echoed(mut response: Response<Body>, echo: Vec<HeaderValue>) -> Response<Body> {
-    for value in echo {
-        response.headers_mut().append(KEY, value);
-    }
+fn echoed(mut response: Response<Body>, echo: Values) -> Response<Body> {
+    let headers = response.headers_mut();
+    headers.insert(KEY, echo.first);
+    echo.more.into_iter().for_each(|value| {
+        headers.append(KEY, value);
+    });
     response
 }

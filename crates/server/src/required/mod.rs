@@ -10,12 +10,15 @@ mod held;
 mod kind;
 mod layer;
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicU64, Ordering},
+use std::{
+    cell::RefCell,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
 };
 
-use http::{HeaderName, HeaderValue};
+use http::{HeaderMap, HeaderName, HeaderValue};
 use membership::ClusterFeature;
 use node::Node;
 use tonic::Status;
@@ -35,26 +38,27 @@ pub struct Required(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
-    features: Vec<ClusterFeature>,
+    features: Features,
     /// How far the gate was when all was last found on, as [`node::Gates::version`] counts.
     judged_at: AtomicU64,
+}
+
+type Features = Arc<[ClusterFeature]>;
+
+thread_local! {
+    /// What was read last. Clients say the same in every call, and reading it again costs more than the rest.
+    static READ_LAST: RefCell<Option<(HeaderValue, Features)>> = const { RefCell::new(None) };
 }
 
 const NOT_JUDGED: u64 = u64::MAX;
 
 impl Required {
     /// Reads the metadata. Names that this binary does not know cannot be on in a cluster that it belongs to.
-    pub fn parse(values: &[HeaderValue]) -> Result<Required, Status> {
-        let mut features = Vec::new();
-        for value in values {
-            let text = std::str::from_utf8(value.as_bytes()).map_err(|_| status::bad_requirement("no text"))?;
-            for name in text.split(',').map(str::trim) {
-                let feature = feature(name)?;
-                if !features.contains(&feature) {
-                    features.push(feature);
-                }
-            }
-        }
+    pub fn parse(values: &Values) -> Result<Required, Status> {
+        let features = match values {
+            Values { first, more } if more.is_empty() => READ_LAST.with_borrow_mut(|last| read_again(last, first))?,
+            values => read(values.iter())?,
+        };
         Ok(Required(Arc::new(Inner { features, judged_at: AtomicU64::new(NOT_JUDGED) })))
     }
 
@@ -77,6 +81,51 @@ impl Required {
     fn judged_at(&self) -> Option<u64> {
         Some(self.0.judged_at.load(Ordering::Relaxed)).filter(|at| *at != NOT_JUDGED)
     }
+}
+
+/// The values of the key in one call; as a rule there is one.
+#[derive(Debug, Clone)]
+pub struct Values {
+    first: HeaderValue,
+    more: Vec<HeaderValue>,
+}
+
+impl Values {
+    pub fn of(headers: &HeaderMap) -> Option<Values> {
+        let mut values = headers.get_all(KEY).iter();
+        let first = values.next()?.clone();
+        Some(Values { first, more: values.cloned().collect() })
+    }
+
+    fn iter(&self) -> impl Iterator<Item = &HeaderValue> {
+        std::iter::once(&self.first).chain(&self.more)
+    }
+}
+
+fn read_again(last: &mut Option<(HeaderValue, Features)>, value: &HeaderValue) -> Result<Features, Status> {
+    if let Some((before, features)) = last
+        && before == value
+    {
+        return Ok(features.clone());
+    }
+    let features = read(std::iter::once(value))?;
+    // A copy, since the value is a part of the buffer that it came in.
+    *last = HeaderValue::from_bytes(value.as_bytes()).ok().map(|value| (value, features.clone()));
+    Ok(features)
+}
+
+fn read<'a>(values: impl Iterator<Item = &'a HeaderValue>) -> Result<Features, Status> {
+    let mut features = Vec::new();
+    for value in values {
+        let text = std::str::from_utf8(value.as_bytes()).map_err(|_| status::bad_requirement("no text"))?;
+        for name in text.split(',').map(str::trim) {
+            let feature = feature(name)?;
+            if !features.contains(&feature) {
+                features.push(feature);
+            }
+        }
+    }
+    Ok(features.into())
 }
 
 fn feature(name: &str) -> Result<ClusterFeature, Status> {
@@ -122,8 +171,11 @@ mod tests {
     use super::*;
 
     fn parse(values: &[&'static [u8]]) -> Result<Vec<&'static str>, (Code, String)> {
-        let values = values.iter().map(|value| HeaderValue::from_bytes(value).expect("a header value"));
-        let parsed = Required::parse(&values.collect::<Vec<_>>());
+        let mut headers = HeaderMap::new();
+        for value in values {
+            headers.append(KEY, HeaderValue::from_bytes(value).expect("a header value"));
+        }
+        let parsed = Required::parse(&Values::of(&headers).expect("values"));
         parsed.map(|required| required.names().collect()).map_err(|e| (e.code(), e.message().to_owned()))
     }
 
@@ -132,6 +184,19 @@ mod tests {
     #[test_case(&[b"AtomicIncrement", b"PersistedLeaseCheckpoints,AtomicIncrement"] => vec!["AtomicIncrement", "PersistedLeaseCheckpoints"]; "several values")]
     fn names(values: &[&'static [u8]]) -> Vec<&'static str> {
         parse(values).expect("well-formed")
+    }
+
+    /// What was read before is read no more, and changes nothing that comes after.
+    #[test]
+    fn the_same_and_others_in_turn() {
+        for _ in 0..2 {
+            assert_eq!(names(&[b"AtomicIncrement"]), ["AtomicIncrement"]);
+            assert_eq!(names(&[b"AtomicIncrement"]), ["AtomicIncrement"]);
+            assert!(parse(&[b"AtomicIncrement,"]).is_err());
+            assert_eq!(names(&[b"PersistedLeaseCheckpoints"]), ["PersistedLeaseCheckpoints"]);
+            assert!(parse(&[b"NoSuchFeature"]).is_err());
+            assert!(parse(&[b"NoSuchFeature"]).is_err());
+        }
     }
 
     #[test_case(&[b""]; "empty")]
