@@ -15,23 +15,11 @@ use std::{
 };
 
 use common::{
-    check_units,
-    disk::{TestDisk, crash},
+    Rng, check_units,
+    disk::{Survives, TestDisk, crash},
     eager, manual, open, put_unit, received,
 };
 use storage::{Backend, Failure, Options};
-
-/// A small generator, so that a seed names a run.
-struct Rng(u64);
-
-impl Rng {
-    fn below(&mut self, n: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 % n
-    }
-}
 
 #[test]
 fn a_power_cut_at_any_moment_leaves_whole_units() {
@@ -50,11 +38,10 @@ fn a_power_cut_at_any_moment_leaves_whole_units() {
     }
     backend.close().unwrap();
     let ops = disk.ops();
-    let mut rng = Rng(0x9E37_79B9_7F4A_7C15);
+    let mut rng = Rng::new(1);
     for round in 0..150 {
         let cut = first + rng.below((ops.len() - first + 1) as u64) as usize;
-        let odds = rng.below(5);
-        let image = crash(&ops[..cut], &mut || rng.below(4) < odds);
+        let image = crash(&[], &ops[..cut], Survives::Sectors, &mut rng);
         let least = durable.iter().rev().find(|(at, _)| *at <= cut).map_or(0, |(_, n)| *n);
         let again = Backend::open_disk(Arc::new(TestDisk::new(&image)), path, manual())
             .unwrap_or_else(|e| panic!("round {round}, cut {cut}: {e}"));
@@ -95,8 +82,11 @@ fn after_a_failed_commit_nothing_is_said_to_be_durable() {
         drop(backend);
         disk.fail_after(-1);
         assert_eq!(disk.op_count(), count, "nothing is written after a failure");
-        let again =
-            Backend::open_disk(Arc::new(TestDisk::new(&crash(&disk.ops(), &mut || true))), Path::new("test"), manual());
+        let again = Backend::open_disk(
+            Arc::new(TestDisk::new(&crash(&[], &disk.ops(), Survives::Everything, &mut Rng::new(1)))),
+            Path::new("test"),
+            manual(),
+        );
         assert!(check_units(&again.unwrap().view()) >= 1);
     }
 }
@@ -133,7 +123,7 @@ fn killed_at_any_moment_even_while_defragmenting() {
 
 /// Runs the test `name` in a process of its own and kills it, again and again: what it said to be durable is there.
 fn kill_children(name: &str, variable: &str, dir: &Path, check: impl Fn(u32)) {
-    let mut rng = Rng(0x2545_F491_4F6C_DD1D);
+    let mut rng = Rng::new(2);
     let mut durable = 0;
     for round in 0..8 {
         let mut child = Command::new(std::env::current_exe().unwrap())

@@ -1,4 +1,4 @@
-//! Disks that crash and disks that fail, for tests.
+//! Disks that crash and disks that fail, for tests; those of `storage` too.
 #![allow(dead_code, reason = "each test file uses a part")]
 
 use std::{
@@ -43,6 +43,10 @@ impl TestDisk {
 
     pub fn ops(&self) -> Vec<Op> {
         self.ops.lock().expect("lock").clone()
+    }
+
+    pub fn op_count(&self) -> usize {
+        self.ops.lock().expect("lock").len()
     }
 
     pub fn image(&self) -> Vec<u8> {

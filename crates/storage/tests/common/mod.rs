@@ -1,8 +1,11 @@
 //! What the tests share.
 #![allow(dead_code, reason = "each test binary uses some of it")]
 
+#[path = "../../../bolt/tests/common/disk.rs"]
 pub mod disk;
 pub mod etcd;
+#[path = "../../../bolt/tests/common/rng.rs"]
+mod rng;
 
 use std::{
     ops::ControlFlow,
@@ -10,6 +13,7 @@ use std::{
     time::Duration,
 };
 
+pub use self::rng::Rng;
 use prost::Message;
 use storage::{Backend, Bucket, Options, Read, RevisionKey, schema};
 
