@@ -74,6 +74,12 @@ pub static FEATURES: &[Feature] = &[
         reason: "Lets requests that relieve the server, such as lease revocations, through while it is overloaded.",
         specs: &[alpha(v(3, 7))],
     },
+    #[cfg(feature = "samples")]
+    samples::LOCKED_LATER,
+    #[cfg(feature = "samples")]
+    samples::LOCKED_OFF,
+    #[cfg(feature = "samples")]
+    samples::LOCKED_ON,
     Feature {
         name: "SetMemberLocalAddr",
         level: Level::Server,
@@ -99,6 +105,21 @@ pub static FEATURES: &[Feature] = &[
         specs: &[beta(v(3, 5))],
     },
 ];
+
+/// Locked features, of which the table has none yet, for tests with real processes.
+#[cfg(feature = "samples")]
+mod samples {
+    use super::*;
+    use featuregate::{Spec, deprecated, ga};
+
+    pub const LOCKED_LATER: Feature = sample("SampleLockedLater", &[alpha(v(3, 7)), ga(v(3, 8)).locked()]);
+    pub const LOCKED_OFF: Feature = sample("SampleLockedOff", &[deprecated(v(3, 8)).locked()]);
+    pub const LOCKED_ON: Feature = sample("SampleLockedOn", &[ga(v(3, 8)).locked()]);
+
+    const fn sample(name: &'static str, specs: &'static [Spec]) -> Feature {
+        Feature { name, level: Level::Cluster, owner: "tests", writes: "", reason: "A sample for tests.", specs }
+    }
+}
 
 /// Names that were features once and may never be again.
 pub static RETIRED: &[&str] = &[];
