@@ -12,9 +12,9 @@ use bytes::Bytes;
 /// How ranges that begin alike are put into the tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Order {
-    /// As they come: etcd before 3.6.
+    /// As they come: etcd before 3.7.
     Begin,
-    /// By their end: etcd since 3.6.
+    /// By their end: etcd since 3.7.
     BeginAndEnd,
 }
 

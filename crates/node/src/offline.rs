@@ -12,7 +12,7 @@ use parking_lot::{Mutex, RwLock};
 use prost::Message;
 use proto::{
     V2Change, V2Request, Version,
-    etcdserverpb::InternalRaftRequest,
+    etcdserverpb::{InternalRaftRequest, TxnRequest, request_op},
     raftpb::{ConfState, Entry, EntryType},
 };
 use storage::{Backend, schema};
@@ -46,10 +46,13 @@ pub enum OfflineError {
 /// The state of a stopped member.
 pub struct Offline {
     state: State,
+    /// Whether ranges in transactions are dropped, see [`without_ranges`].
+    drops_ranges: bool,
 }
 
-/// From this cluster version on etcd orders ranges that begin alike by their end.
-const ORDER_BY_END_SINCE: Version = Version::new(3, 6);
+/// From this cluster version on etcd judges all ranges of a transaction wherever it is applied, and orders permissions
+/// that begin alike by their end.
+const JUDGES_RANGES_SINCE: Version = Version::new(3, 7);
 
 impl Offline {
     /// Loads the state, with the memory that a member would need for its keys.
@@ -58,8 +61,8 @@ impl Offline {
         let cluster = load_cluster(&view, id, local)?;
         let alarms = Alarms::new(schema::alarm::all(&view)?);
         let mut lessor = Lessor::load(&view, lease::Options::default())?;
-        let by_end = cluster.version().is_some_and(|version| version >= ORDER_BY_END_SINCE);
-        let order = if by_end { Order::BeginAndEnd } else { Order::Begin };
+        let drops_ranges = cluster.version().is_none_or(|version| version < JUDGES_RANGES_SINCE);
+        let order = if drops_ranges { Order::Begin } else { Order::BeginAndEnd };
         let auth = Auth { store: auth::Store::load(&view, order)?, salt: random_salt };
         drop(view);
         let store = mvcc::Store::open(backend.clone(), mvcc::Options::default(), |id, key| lessor.attach(id, key))?;
@@ -78,14 +81,14 @@ impl Offline {
             time: Time::begin(Arc::new(SystemClock)),
             observer: Arc::new(NoObserver),
         };
-        Ok(Offline { state })
+        Ok(Offline { state, drops_ranges })
     }
 
     /// Applies the next committed entry. After an error nothing more may be applied.
     pub fn apply(&mut self, entry: &Entry) -> Result<(), OfflineError> {
         let index = entry.index();
         let needs_etcd = |what: String| OfflineError::NeedsEtcd { index, what };
-        let outcome = match what_is(entry).map_err(needs_etcd)? {
+        let outcome = match what_is(entry, self.drops_ranges).map_err(needs_etcd)? {
             What::AsItIs => self.state.apply(entry),
             What::Instead(request) => {
                 let data = Some(request.encode_to_vec().into());
@@ -122,12 +125,12 @@ pub fn conf_state_of(cluster: &Cluster) -> ConfState {
 /// What to apply for an entry.
 enum What {
     AsItIs,
-    /// The request of today that stands for one of the v2 API.
+    /// The request of today that stands for one of the v2 API, or a transaction without its ranges.
     Instead(Box<InternalRaftRequest>),
 }
 
 /// `Err` says what only a running etcd can apply.
-fn what_is(entry: &Entry) -> Result<What, String> {
+fn what_is(entry: &Entry, drops_ranges: bool) -> Result<What, String> {
     let data = entry.data.clone().unwrap_or_default();
     if entry.r#type() != EntryType::EntryNormal || data.is_empty() {
         return Ok(What::AsItIs);
@@ -138,7 +141,21 @@ fn what_is(entry: &Entry) -> Result<What, String> {
             V2Change::Unsupported(what) => Err(format!("a request of the v2 API ({what})")),
         };
     }
-    Ok(What::AsItIs)
+    let transaction = InternalRaftRequest::decode(data).ok().filter(|_| drops_ranges).and_then(without_ranges);
+    Ok(transaction.map_or(What::AsItIs, |request| What::Instead(Box::new(request))))
+}
+
+/// Where nobody waits for the answer, which is always so when a log is read again, etcd before 3.7 drops the ranges of a
+/// transaction, though not those of transactions in it, before it asks whether its user may do all of it and whether its
+/// revisions are there. `None` if there is nothing to drop.
+fn without_ranges(mut request: InternalRaftRequest) -> Option<InternalRaftRequest> {
+    let txn = request.txn.as_mut()?;
+    let count = |txn: &TxnRequest| txn.success.len() + txn.failure.len();
+    let before = count(txn);
+    for branch in [&mut txn.success, &mut txn.failure] {
+        branch.retain(|op| !matches!(op.request, Some(request_op::Request::RequestRange(_))));
+    }
+    (count(txn) < before).then_some(request)
 }
 
 fn random_salt() -> Result<Salt, String> {

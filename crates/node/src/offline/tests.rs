@@ -6,9 +6,11 @@ use proto::{
     etcdserverpb::{
         AuthEnableRequest, AuthRoleAddRequest, AuthRoleGrantPermissionRequest, AuthUserAddRequest,
         AuthUserGrantRoleRequest, InternalAuthenticateRequest, LeaseGrantRequest, LeaseRevokeRequest, PutRequest,
-        Request, RequestHeader,
+        RangeRequest, Request, RequestHeader, RequestOp,
     },
 };
+
+use test_case::test_case;
 
 use super::*;
 
@@ -148,6 +150,24 @@ fn keys_of_leases_are_asked_for() {
     assert_eq!(offline.state.store.revision(), 3, "b hangs on it, which alice may not write");
     offline.apply(&of(13, "root", 1, revoke())).unwrap();
     assert_eq!(offline.state.store.revision(), 4);
+}
+
+/// Read again, a transaction of 3.6 has no ranges left to judge; one of 3.7 has.
+#[test_case("3.6.0", 2; "3.6")]
+#[test_case("3.7.0", 1; "3.7")]
+fn ranges_of_transactions_are_judged_since_3_7(version: &str, after: i64) {
+    let dir = tempfile::tempdir().unwrap();
+    with_users(dir.path()).finish().unwrap();
+    let backend = Backend::open(&dir.path().join("db"), storage::Options::default()).unwrap();
+    schema::cluster::put_version(&mut backend.write(), version.parse().unwrap());
+    let mut offline = Offline::load(backend, ClusterId(1), MemberId(7), Version::new(3, 8)).unwrap();
+    let op = |request| RequestOp { request: Some(request) };
+    let range = RangeRequest { key: "b".into(), ..Default::default() };
+    let put = PutRequest { key: "a".into(), ..Default::default() };
+    let success = vec![op(request_op::Request::RequestRange(range)), op(request_op::Request::RequestPut(put))];
+    let txn = Some(TxnRequest { success, ..Default::default() });
+    offline.apply(&of(8, "alice", 7, InternalRaftRequest { txn, ..Default::default() })).unwrap();
+    assert_eq!(offline.state.store.revision(), after);
 }
 
 /// Only the tool applies with users: a running member does not know them yet.
