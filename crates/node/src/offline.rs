@@ -3,7 +3,9 @@
 //! The same code applies as in a member, so the bytes are the same; users, roles and what they allow are part of it. What
 //! depends on a limit that the member's flags set, or on the v2 API, is refused by index, and never left out.
 
-use std::sync::Arc;
+mod touched;
+
+use std::{cell::Cell, sync::Arc};
 
 use auth::{Order, Salt};
 use lease::Lessor;
@@ -43,6 +45,8 @@ pub enum OfflineError {
     Backend(#[from] storage::Failure),
 }
 
+pub use self::touched::Touched;
+
 /// The state of a stopped member.
 pub struct Offline {
     state: State,
@@ -55,8 +59,13 @@ pub struct Offline {
 const JUDGES_RANGES_SINCE: Version = Version::new(3, 7);
 
 impl Offline {
-    /// Loads the state, with the memory that a member would need for its keys.
-    pub fn load(backend: Backend, id: ClusterId, local: MemberId, binary: Version) -> Result<Offline, OfflineError> {
+    /// Loads the state, of keys that which is touched by what will be applied: the others take no memory.
+    pub fn load(
+        backend: Backend,
+        (id, local): (ClusterId, MemberId),
+        binary: Version,
+        mut touched: Touched,
+    ) -> Result<Offline, OfflineError> {
         let view = backend.view();
         let cluster = load_cluster(&view, id, local)?;
         let alarms = Alarms::new(schema::alarm::all(&view)?);
@@ -64,8 +73,21 @@ impl Offline {
         let drops_ranges = cluster.version().is_none_or(|version| version < JUDGES_RANGES_SINCE);
         let order = if drops_ranges { Order::Begin } else { Order::BeginAndEnd };
         let auth = Auth { store: auth::Store::load(&view, order)?, salt: random_salt };
+        let release = Release::default();
+        if touched.has_leases() {
+            let keys = mvcc::keys_of_leases(&view, |lease| {
+                release.count(&backend);
+                touched.has_lease(lease)
+            })?;
+            touched.add_keys(keys);
+        }
         drop(view);
-        let store = mvcc::Store::open(backend.clone(), mvcc::Options::default(), |id, key| lessor.attach(id, key))?;
+        let wanted = |key: &[u8]| {
+            release.count(&backend);
+            touched.has(key)
+        };
+        let options = mvcc::Options::default();
+        let store = mvcc::Store::open_some(backend.clone(), options, &wanted, |id, key| lessor.attach(id, key))?;
         backend.release_memory();
         let state = State {
             backend,
@@ -109,6 +131,22 @@ impl Offline {
     /// Makes everything durable.
     pub fn finish(self) -> Result<(), OfflineError> {
         Ok(self.state.backend.commit()?)
+    }
+}
+
+/// Lets go of what reading has mapped in, now and then, so that a large file does not take its size in memory.
+#[derive(Default)]
+struct Release(Cell<u32>);
+
+impl Release {
+    const EVERY: u32 = 10_000;
+
+    /// One more record was read.
+    fn count(&self, backend: &Backend) {
+        self.0.set((self.0.get() + 1) % Release::EVERY);
+        if self.0.get() == 0 {
+            backend.release_memory();
+        }
     }
 }
 
