@@ -242,6 +242,11 @@ impl Lessor {
         })
     }
 
+    /// The keys that hang on a lease, in order; none if there is no such lease.
+    pub fn keys(&self, id: i64) -> Vec<Bytes> {
+        self.leases.get(&id).map_or_else(Vec::new, |lease| lease.keys.iter().cloned().collect())
+    }
+
     /// All lease ids, those that end first in front.
     pub fn ids(&self) -> Vec<i64> {
         let mut ids: Vec<_> =

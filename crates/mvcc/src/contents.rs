@@ -19,12 +19,14 @@ pub(crate) struct Contents {
     /// Moves before the index forgets anything, so a reader that asks afterwards knows whether it missed something.
     compact_revision: AtomicI64,
     pub hashes: Mutex<Hashes>,
+    /// Whether the index has all keys of the file.
+    pub whole: bool,
 }
 
 impl Contents {
-    pub fn new(generation: u64, index: Index, compact_revision: i64) -> Self {
+    pub fn new(generation: u64, index: Index, compact_revision: i64, whole: bool) -> Self {
         let compact_revision = AtomicI64::new(compact_revision);
-        Contents { generation, index: RwLock::new(index), compact_revision, hashes: Mutex::default() }
+        Contents { generation, index: RwLock::new(index), compact_revision, hashes: Mutex::default(), whole }
     }
 
     pub fn compact_revision(&self) -> i64 {

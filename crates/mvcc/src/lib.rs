@@ -40,6 +40,7 @@ pub use hash::HashKv;
 pub use key_range::{End, KeyRange};
 pub use range::{Count, RangeResult, default_order, has_revision_filter};
 pub use raw_kv::{KvFields, RawKvs};
+pub use restore::keys_of_leases;
 pub use revision::Revision;
 pub use stats::Stats;
 pub use store::{Options, Store};

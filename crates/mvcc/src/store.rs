@@ -11,7 +11,7 @@ use crate::{
     CompactionJob, Error, HashKv, Leases, OpenError, RangeResult, Stats, WriteTxn,
     contents::Contents,
     range::{At, Count},
-    restore,
+    restore::{self, Wanted},
     stats::Counters,
     txn,
     values::{Published, Tail},
@@ -71,9 +71,30 @@ pub(crate) struct PublishedState {
 
 impl Store {
     /// Reads the index from the file. `attach` is called for each key that has a lease, in the order of keys.
-    pub fn open(backend: Backend, options: Options, mut attach: impl FnMut(i64, &Bytes)) -> Result<Store, OpenError> {
+    pub fn open(backend: Backend, options: Options, attach: impl FnMut(i64, &Bytes)) -> Result<Store, OpenError> {
+        Store::open_wanted(backend, options, None, attach)
+    }
+
+    /// As [`open`](Self::open), with those keys alone in the index, and so in memory: for one who applies entries that
+    /// are known to read and change no others. Other keys seem not to be there. Compactions are written down, but
+    /// their jobs do nothing: what is to be kept of the other keys is not known here.
+    pub fn open_some(
+        backend: Backend,
+        options: Options,
+        wanted: &dyn Fn(&[u8]) -> bool,
+        attach: impl FnMut(i64, &Bytes),
+    ) -> Result<Store, OpenError> {
+        Store::open_wanted(backend, options, Some(wanted), attach)
+    }
+
+    fn open_wanted(
+        backend: Backend,
+        options: Options,
+        wanted: Wanted<'_>,
+        mut attach: impl FnMut(i64, &Bytes),
+    ) -> Result<Store, OpenError> {
         let view = backend.view();
-        let restored = restore::read(&view)?;
+        let restored = restore::read(&view, wanted)?;
         for (key, lease) in &restored.leases {
             attach(*lease, key);
         }

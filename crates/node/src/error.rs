@@ -13,6 +13,8 @@ pub enum ApplyError {
     #[error(transparent)]
     Lease(#[from] lease::Error),
     #[error(transparent)]
+    Auth(#[from] auth::Error),
+    #[error(transparent)]
     Membership(#[from] ChangeError),
     #[error("database space exceeded")]
     NoSpace,
@@ -86,6 +88,8 @@ pub enum FatalError {
     BadEntry { index: u64, why: String },
     #[error("entry {index} cannot be applied, since the database is damaged: {what}; restore a snapshot")]
     Damaged { index: u64, what: String },
+    #[error("entry {index} holds a password, and there is no random salt to hash it with: {why}")]
+    NoSalt { index: u64, why: String },
     #[error("entry {index} holds a request this version cannot apply: {what}")]
     UnknownRequest { index: u64, what: String },
     #[error(

@@ -149,6 +149,7 @@ impl Assembled {
                 cluster: cluster.clone(),
                 gates: gates.clone(),
                 alarms: parts.alarms.clone(),
+                auth: None,
                 quota: options.quota,
                 binary_version: options.binary_version,
                 begins_anew: booted.begins_anew,

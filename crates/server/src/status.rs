@@ -53,6 +53,21 @@ statuses! {
     not_supported_for_learner: FailedPrecondition "etcdserver: rpc not supported for learner",
     bad_leader_transferee: FailedPrecondition "etcdserver: bad leader transferee",
     corrupt: DataLoss "etcdserver: corrupt cluster",
+    root_user_not_exist: FailedPrecondition "etcdserver: root user does not exist",
+    root_role_not_exist: FailedPrecondition "etcdserver: root user does not have root role",
+    user_already_exist: FailedPrecondition "etcdserver: user name already exists",
+    user_empty: InvalidArgument "etcdserver: user name is empty",
+    user_not_found: FailedPrecondition "etcdserver: user name not found",
+    role_already_exist: FailedPrecondition "etcdserver: role name already exists",
+    role_not_found: FailedPrecondition "etcdserver: role name not found",
+    role_empty: InvalidArgument "etcdserver: role name is empty",
+    permission_not_given: InvalidArgument "etcdserver: permission not given",
+    no_password_user: Unknown "auth: authentication failed, password was given for no password user",
+    permission_denied: PermissionDenied "etcdserver: permission denied",
+    role_not_granted: FailedPrecondition "etcdserver: role is not granted to the user",
+    permission_not_granted: FailedPrecondition "etcdserver: permission is not granted to the role",
+    invalid_auth_mgmt: InvalidArgument "etcdserver: invalid auth management",
+    auth_old_revision: InvalidArgument "etcdserver: revision of auth store is old",
     wrong_downgrade_version_format: InvalidArgument "etcdserver: wrong downgrade target version format",
     invalid_downgrade_target_version: InvalidArgument "etcdserver: invalid downgrade target version",
     downgrade_in_process: FailedPrecondition "etcdserver: cluster has a downgrade job in progress",
@@ -204,12 +219,33 @@ fn from_apply(error: &ApplyError) -> Status {
     match error {
         ApplyError::Mvcc(error) => from_mvcc(error),
         ApplyError::Lease(error) => from_lease(*error),
+        ApplyError::Auth(error) => from_auth(*error),
         ApplyError::Membership(error) => from_change(*error),
         ApplyError::NoSpace => no_space(),
         ApplyError::Corrupt => corrupt(),
         ApplyError::NotYet(error) => not_yet(error),
         ApplyError::FeatureOff(feature) => feature_off(feature),
         ApplyError::Increment(error) => from_increment(error),
+    }
+}
+
+fn from_auth(error: auth::Error) -> Status {
+    match error {
+        auth::Error::RootUserNotExist => root_user_not_exist(),
+        auth::Error::RootRoleNotExist => root_role_not_exist(),
+        auth::Error::UserAlreadyExist => user_already_exist(),
+        auth::Error::UserEmpty => user_empty(),
+        auth::Error::UserNotFound => user_not_found(),
+        auth::Error::RoleAlreadyExist => role_already_exist(),
+        auth::Error::RoleNotFound => role_not_found(),
+        auth::Error::RoleEmpty => role_empty(),
+        auth::Error::PermissionNotGiven => permission_not_given(),
+        auth::Error::NoPasswordUser => no_password_user(),
+        auth::Error::PermissionDenied => permission_denied(),
+        auth::Error::RoleNotGranted => role_not_granted(),
+        auth::Error::PermissionNotGranted => permission_not_granted(),
+        auth::Error::InvalidAuthMgmt => invalid_auth_mgmt(),
+        auth::Error::AuthOldRevision => auth_old_revision(),
     }
 }
 

@@ -5,6 +5,7 @@
 //! waits for the answer) may shape the answer, never the change.
 
 mod alarm;
+mod auth;
 pub(crate) mod cluster;
 pub(crate) mod gate;
 mod increment;
@@ -33,6 +34,7 @@ use tokio::sync::oneshot;
 
 pub use self::{
     alarm::Alarms,
+    auth::Auth,
     gate::{Gates, change_record},
     increment::IncrementError,
     quota::Quota,
@@ -97,6 +99,8 @@ pub struct State {
     pub cluster: Arc<RwLock<Cluster>>,
     pub gates: Arc<Gates>,
     pub alarms: Arc<Alarms>,
+    /// `None` refuses whatever is about users and roles: a running member does not know them yet.
+    pub auth: Option<Auth>,
     pub quota: Quota,
     pub binary_version: proto::Version,
     /// The first entry of a cluster that was forced to begin anew: it has neither gate nor proposals. What was committed
@@ -152,6 +156,9 @@ impl State {
         }
         if let Some(off) = self.missing_feature(&request) {
             return Ok(Outcome { request_id, result: Err(ApplyError::FeatureOff(off)), effect: Effect::None });
+        }
+        if let Err(error) = self.admit(&request) {
+            return Ok(Outcome { request_id, result: Err(error), effect: Effect::None });
         }
         let mut effect = Effect::None;
         let (begin, name) = (Instant::now(), request_name(&request));
@@ -218,6 +225,8 @@ impl State {
         } else if r.range.is_some() || r.downgrade_version_test.is_some() {
             // Reads through the log and etcd's test requests change nothing.
             Ok(Response::None)
+        } else if let Some(result) = self.auth_request(batch, index, &r)? {
+            result
         } else {
             return Err(FatalError::UnknownRequest { index, what: crate::bootstrap::describe_unsupported(&r) });
         })

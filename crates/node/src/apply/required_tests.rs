@@ -50,6 +50,7 @@ impl Applier {
             store: Arc::new(store),
             lessor: Arc::new(Mutex::new(lessor)),
             alarms: Arc::new(Alarms::new([])),
+            auth: None,
             quota: Quota::new(None),
             binary_version: Version::new(3, 8),
             begins_anew: None,

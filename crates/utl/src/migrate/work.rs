@@ -12,7 +12,7 @@ use failpoint::failpoint;
 use membership::{ClusterId, MemberId};
 use node::{
     DataDir,
-    offline::{Offline, cluster_of, conf_state_of},
+    offline::{Offline, Touched, cluster_of, conf_state_of},
     snapshot_record,
     swap::Staging,
 };
@@ -118,13 +118,20 @@ fn bring_database(survey: &Survey, plan: &Migration, new: &DataDir) -> anyhow::R
 fn apply(survey: &Survey, plan: &Migration, backend: &Backend) -> anyhow::Result<()> {
     let Some((first, last)) = plan.applies else { return Ok(()) };
     let (id, local) = (ClusterId(survey.log.metadata.cluster_id), MemberId(survey.log.metadata.node_id));
-    let mut offline = Offline::load(backend.clone(), id, local, VERSION_MAX)?;
+    let is_new = |entry: &Entry| (first..=last).contains(&entry.index());
+    // Read twice, so that of all keys only those that it touches are in memory while it is applied.
+    let mut touched = Touched::default();
+    each_entry(survey, |entry| {
+        is_new(&entry).then(|| touched.note(&entry));
+        Ok(())
+    })?;
+    let mut offline = Offline::load(backend.clone(), (id, local), VERSION_MAX, touched)?;
     let mut progress = Progress::bytes("applying", survey.log.bytes);
     let mut done = 0;
     each_entry(survey, |entry| {
         done += entry.data.as_ref().map_or(0, |data| data.len() as u64);
         progress.set(done);
-        if (first..=last).contains(&entry.index()) { Ok(offline.apply(&entry)?) } else { Ok(()) }
+        if is_new(&entry) { Ok(offline.apply(&entry)?) } else { Ok(()) }
     })?;
     Ok(offline.finish()?)
 }

@@ -49,6 +49,13 @@ impl Http {
         self.receive()
     }
 
+    /// Posts a request with the token of a user; without one if it is empty.
+    pub fn post_as(&mut self, token: &str, path: &str, body: &str) -> Result<Answer> {
+        let who = if token.is_empty() { String::new() } else { format!("Authorization: {token}\r\n") };
+        self.send("POST", path, &format!("{JSON}{who}"), body)?;
+        self.receive()
+    }
+
     /// Posts a request that requires a cluster feature.
     pub fn post_requiring(&mut self, feature: &str, path: &str, body: &str) -> Result<Answer> {
         self.send("POST", path, &format!("{JSON}Grpc-Metadata-Require-Feature: {feature}\r\n"), body)?;

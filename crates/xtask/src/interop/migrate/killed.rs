@@ -25,7 +25,7 @@ use super::{
 pub fn server(tools: &Tools, from: &Release, to: &Release) -> Result<Vec<Step>> {
     let temp = tempfile::tempdir()?;
     let dir = temp.path().join("data");
-    // A change of users that waits in the log could not be applied, and none is at its end.
+    // A question about users at the very end is not known to be committed, so it is kept, and ours does not start on it.
     let wish = Wish { end: End::Kill, users: false, ..Wish::of(from) };
     let before = fill(from, &dir, tools.seed + 2, wish)?;
     let plan = tools.migrate(&dir, to.version, &[])?;

@@ -3,7 +3,9 @@
 
 mod fill;
 mod killed;
+mod people;
 mod trip;
+mod users;
 
 use std::{
     path::{Path, PathBuf},
@@ -78,10 +80,18 @@ fn scenarios(tools: &Tools, all: bool) -> Vec<Named<'_>> {
     list.push(("3.5, auth on", Box::new(|| trip::with_auth_on(tools, r5))));
     list.push(("3.7, auth on", Box::new(|| trip::with_auth_on(tools, r7))));
     list.push(("3.5 to 3.8, killed", Box::new(|| killed::server(tools, r5, ours))));
+    list.push(("3.5 to 3.6, users wait", Box::new(|| users::waiting(tools, r5, r6, users::by_script))));
+    list.push(("3.7 to 3.6, users wait", Box::new(|| users::waiting(tools, r7, r6, users::by_script))));
+    list.push(("3.5 to 3.7, random users", Box::new(|| users::waiting(tools, r5, r7, people::at_random))));
+    list.push(("3.7 to 3.5, random users", Box::new(|| users::waiting(tools, r7, r5, people::at_random))));
     list.push(("3.6, log elsewhere", Box::new(|| trip::log_elsewhere(tools, r6, ours))));
     list.push(("ours to 3.5 and back", Box::new(|| trip::there_and_back(tools, ours, r5))));
     list.push(("tool killed", Box::new(move || killed::tool(tools, r7, if all { 100 } else { 15 }))));
     if all {
+        list.push(("3.6 to 3.7, users wait", Box::new(|| users::waiting(tools, r6, r7, users::by_script))));
+        list.push(("3.6 to 3.5, random users", Box::new(|| users::waiting(tools, r6, r5, people::at_random))));
+        list.push(("3.5 to 3.8, random users", Box::new(|| users::waiting(tools, r5, ours, people::at_random))));
+        list.push(("3.7 to 3.8, random users", Box::new(|| users::waiting(tools, r7, ours, people::at_random))));
         list.push(("3.6, auth on", Box::new(|| trip::with_auth_on(tools, r6))));
         list.push(("3.7 to 3.8, killed", Box::new(|| killed::server(tools, r7, ours))));
         list.push(("3.6 to 3.7, killed", Box::new(|| killed::server(tools, r6, r7))));
