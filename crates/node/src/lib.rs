@@ -41,7 +41,7 @@ mod world;
 
 pub use self::{
     apply::{Gates, IncrementError, Quota, Response, change_record, quota, request_name},
-    bootstrap::{Identity, StartError, snapshot_record},
+    bootstrap::{Identity, StartError, is_about_users, snapshot_record},
     data_dir::{DataDir, DataDirError},
     error::{ApplyError, FatalError, MoveError, ProposeError, ReadError},
     gate_keeper::{FeatureFlags, OwnFeatures},

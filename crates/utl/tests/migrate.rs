@@ -149,6 +149,23 @@ fn newer_entries_that_may_not_be_committed_are_refused_by_index() {
     assert!(error.contains("needs 3.8"), "{error}");
 }
 
+/// lockgate would not start on it: only the other versions may have it.
+#[test]
+fn users_in_entries_that_may_not_be_committed_do_not_come_to_3_8() {
+    let temp = tempfile::tempdir().unwrap();
+    let dir = made::dir(&temp.path().join("data"), None, &made::log_of_3_5(), 6);
+    migrate(&dir, "3.7", &[]).ok();
+    let enable = InternalRaftRequest { auth_enable: Some(AuthEnableRequest::default()), ..Default::default() };
+    made::append(&dir, &[made::put(0, "c"), made::request(0, enable)]);
+    let before = made::bytes(temp.path());
+    let error = migrate(&dir, "3.8", &[]).error();
+    assert!(error.contains("entry 8 is about users") && error.contains("start the member once"), "{error}");
+    assert_eq!(made::bytes(temp.path()), before);
+    let starts = version(&dir)["starts"].clone();
+    assert!(starts[3]["refused"].as_str().unwrap().contains("entry 8 is about users"), "{starts}");
+    migrate(&dir, "3.6", &["-y"]).ok();
+}
+
 /// etcd does not look into repeated fields, and does not notice what it does not know.
 #[test]
 fn unknown_fields_inside_a_transaction_count() {

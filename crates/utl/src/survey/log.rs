@@ -53,6 +53,8 @@ pub enum Need {
     Unknown(String),
     /// A request of the v2 API; whether it is one that 3.6 still applies.
     V2 { what: String, applied_by_3_6: bool },
+    /// It is about users, roles or logins.
+    Users,
     /// It cannot be read at all.
     Unreadable(String),
 }
@@ -102,7 +104,11 @@ impl LogSurvey {
             }
             need => self.needed.push(Needed { index, need }),
         }
-        if let Some(version) = version_set(entry) {
+        let Some(request) = request_of(entry) else { return };
+        if node::is_about_users(&request) {
+            self.needed.push(Needed { index, need: Need::Users });
+        }
+        if let Some(version) = version_set(request) {
             self.versions_set.push((index, version));
         }
     }
@@ -155,7 +161,10 @@ impl Need {
             Need::V2 { what, applied_by_3_6: false } if target == Version::new(3, 6) => {
                 Some(format!("is a request of the v2 API ({what}), which 3.6 does not apply"))
             }
-            Need::V2 { .. } => None,
+            Need::Users if target >= Version::new(3, 8) => {
+                Some(format!("is about users or authentication, which a running {target} does not apply yet"))
+            }
+            Need::V2 { .. } | Need::Users => None,
         }
     }
 }
@@ -176,14 +185,18 @@ pub fn need_of(entry: &Entry) -> Need {
     }
 }
 
-/// The version that an entry sets, if it does.
-fn version_set(entry: &Entry) -> Option<Version> {
+/// What an entry asks for, in the words of today.
+fn request_of(entry: &Entry) -> Option<InternalRaftRequest> {
     let data = entry.data.as_ref().filter(|_| entry.r#type() == EntryType::EntryNormal)?;
-    let request = match V2Request::recognise(data).map(|request| request.change()) {
-        Some(V2Change::Today(request)) => *request,
-        Some(V2Change::Unsupported(_)) => return None,
-        None => InternalRaftRequest::decode(data.clone()).ok()?,
-    };
+    match V2Request::recognise(data).map(|request| request.change()) {
+        Some(V2Change::Today(request)) => Some(*request),
+        Some(V2Change::Unsupported(_)) => None,
+        None => InternalRaftRequest::decode(data.clone()).ok(),
+    }
+}
+
+/// The version that a request sets, if it does.
+fn version_set(request: InternalRaftRequest) -> Option<Version> {
     // A decision about features names the version that it is for, and moves nothing.
     request.cluster_version_set.filter(|set| set.feature_gates.is_none())?.ver.parse().ok()
 }
