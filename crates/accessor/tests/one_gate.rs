@@ -35,8 +35,7 @@ impl World {
         let all = ["gates".to_owned(), "--file".to_owned(), format!("{dir}/gates.toml")].into_iter().chain(words);
         let all: Vec<String> = all.collect();
         // The command has a runtime of its own.
-        let said =
-            tokio::task::spawn_blocking(move || std::thread::spawn(move || gates::answer(all.into_iter())).join());
+        let said = tokio::task::spawn_blocking(move || std::thread::spawn(move || gates::answer(all)).join());
         match said.await.unwrap().unwrap() {
             Ok((text, good)) => (good, text),
             Err(text) => (false, text),

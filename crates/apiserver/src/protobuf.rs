@@ -318,4 +318,23 @@ mod tests {
         }
         assert_eq!(decode(b"k8s\0\xff"), None);
     }
+
+    /// Rules of policies lie in messages within messages, and in one object in JSON.
+    #[test]
+    fn a_policy_as_another_server_stores_it() {
+        let about = [piece(1, b"admissionregistration.k8s.io/v1"), piece(2, b"ValidatingAdmissionPolicy")].concat();
+        let rule = [piece(1, b""), piece(2, b"v1"), piece(3, b"configmaps"), piece(4, b"*")].concat();
+        let rule =
+            [piece(1, b"a"), piece(2, &[piece(1, b"CREATE"), piece(1, b"UPDATE"), piece(2, &rule)].concat())].concat();
+        let constraints = [piece(1, b""), piece(2, b""), piece(3, &rule), piece(7, b"Exact")].concat();
+        let validation = [piece(1, b"false"), piece(2, b"no"), piece(4, b"")].concat();
+        let spec = [piece(2, &constraints), piece(3, &validation), piece(4, b"Fail")].concat();
+        let raw = [piece(1, &piece(1, b"p")), piece(2, &spec)].concat();
+        let envelope = [MAGIC.to_vec(), piece(1, &about), piece(2, &raw)].concat();
+        let expected = json!({"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicy", "metadata": {"name": "p"},
+            "spec": {"failurePolicy": "Fail", "validations": [{"expression": "false", "message": "no"}], "matchConstraints": {
+                "namespaceSelector": {}, "objectSelector": {}, "matchPolicy": "Exact", "resourceRules": [{"resourceNames": ["a"],
+                    "operations": ["CREATE", "UPDATE"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps"], "scope": "*"}]}}});
+        assert_eq!(decode(&envelope), Some(expected));
+    }
 }

@@ -78,6 +78,11 @@ fn keyed(description: &str, key: &str, items: Value) -> Value {
         "x-kubernetes-list-map-keys": [key], "x-kubernetes-patch-merge-key": key, "x-kubernetes-patch-strategy": "merge"})
 }
 
+fn atomic(mut schema: Value) -> Value {
+    schema["x-kubernetes-map-type"] = "atomic".into();
+    schema
+}
+
 fn selector(description: &str) -> Value {
     let requirement = json!({"type": "object", "properties": {
         "key": text("The label that is asked for."), "operator": text("In, NotIn, Exists or DoesNotExist."),
@@ -130,7 +135,7 @@ fn policy_schema() -> Value {
             "matchConditions": keyed("Further conditions for that, which all must be true.", "name",
                 named("What the condition is called.", "Must be true for the policy to be asked.")),
             "variables": keyed("Expressions that others use as variables.NAME; each may use those before it.", "name",
-                named("The name after `variables.`", "What it stands for.")),
+                atomic(named("The name after `variables.`", "What it stands for."))),
             "validations": list("What must be true.", validation),
             "auditAnnotations": list("What is noted of each request.", annotation),
             "failurePolicy": {"type": "string", "default": "Fail", "description": "Fail or Ignore: what to do if an expression cannot be evaluated."},

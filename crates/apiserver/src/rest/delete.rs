@@ -47,7 +47,9 @@ impl Demands {
         let text = |value: &Value| value.as_str().map(str::to_owned);
         let conditions = &body["preconditions"];
         for (key, value) in body.as_object().into_iter().flatten() {
-            options[key] = value.clone();
+            if !matches!(key.as_str(), "kind" | "apiVersion") {
+                options[key] = value.clone();
+            }
         }
         let all = body["dryRun"].as_array().is_some_and(|list| list.iter().any(|value| value == "All"));
         Ok(Demands {
