@@ -128,6 +128,11 @@ fn a_policy_is_changed_and_warns() {
         "error: failed to create configmap: configmaps \"two\" is forbidden: ValidatingAdmissionPolicy 'small' with binding \
          'small' denied request: too many entries: 2\n"
     );
+    // kubectl has words of its own for this reason.
+    let map = "{apiVersion: v1, kind: ConfigMap, metadata: {name: two}, data: {a: '1', b: '2'}}";
+    let said = world.kubectl_with(&["apply", "-f", "-"], map).bad();
+    let why = "ValidatingAdmissionPolicy 'small' with binding 'small' denied request: too many entries: 2";
+    assert_eq!(said, format!("The configmaps \"two\" is invalid: : {why}\n"));
     let said =
         world.kubectl_with(&["apply", "-f", "-"], &changed.replace("< variables.least", "< variables.last")).bad();
     let begin = "The ValidatingAdmissionPolicy \"small\" is invalid: spec.validations[0].expression: Invalid value: \
