@@ -11,7 +11,8 @@ use accessor::{Gates, Kube, Leave};
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
     let version = std::env::var("OPERATOR_IMAGE_VERSION").unwrap_or_default();
-    let instance = std::process::id().to_string();
+    // A pod keeps its name when its program starts anew, so its old acknowledgement does not linger.
+    let instance = std::env::var("POD_NAME").unwrap_or_else(|_| std::process::id().to_string());
     let leave = Leave {
         jitter_max: Duration::from_millis(200),
         last: Some(Box::new(|| Box::pin(async { println!("leaving: a gate has changed") }))),

@@ -94,7 +94,7 @@ impl App {
         };
         let form = accept::form(request.headers())?;
         let (parts, body) = request.into_parts();
-        let call = Call { query, form, headers: parts.headers, body: collect_in_time(body).await? };
+        let call = Call { user, query, form, headers: parts.headers, body: collect_in_time(body).await? };
         if let Some(text) = self.api.resource(target).ok().and_then(|resource| resource.deprecation.clone()) {
             warnings.add(text);
         }
@@ -137,8 +137,8 @@ impl App {
                 let patch = Patch::parse(call.content_type(), &call.body, resource.strategic)?;
                 api.update(target, &Intent::Patch(patch), call, &mut said).await?
             }
-            "delete" => api.delete(target, call).await?,
-            "deletecollection" => api.delete_collection(target, call).await?,
+            "delete" => api.delete(target, call, &mut said).await?,
+            "deletecollection" => api.delete_collection(target, call, &mut said).await?,
             _ => return Err(Status::method_not_allowed(&resource.name(), verb)),
         };
         said.texts().iter().for_each(|text| warnings.add(text));

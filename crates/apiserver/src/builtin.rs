@@ -5,6 +5,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use crate::{
+    admission,
     managed::{Node, Types},
     object::NameRule,
     resource::{Resource, Role},
@@ -14,27 +15,32 @@ use crate::{
 
 pub const DEFINITIONS: (&str, &str, &str) = ("apiextensions.k8s.io", "v1", "customresourcedefinitions");
 /// No definition can be in these.
-pub const GROUPS: [&str; 2] = [DEFINITIONS.0, "coordination.k8s.io"];
+pub const GROUPS: [&str; 3] = [DEFINITIONS.0, "coordination.k8s.io", admission::GROUP];
 /// These exist always and cannot be deleted.
 pub const NAMESPACES: [&str; 4] = ["default", "kube-system", "kube-public", "kube-node-lease"];
 
 pub fn resources() -> Vec<Resource> {
-    vec![config_maps(), namespaces(), secrets(), leases(), definitions()]
+    let mut resources = vec![config_maps(), namespaces(), secrets(), leases(), definitions()];
+    resources.extend(admission::resources());
+    resources
 }
 
-struct Basics<'a> {
-    group: &'a str,
-    plural: &'a str,
-    kind: &'a str,
-    short_names: &'a [&'a str],
-    namespaced: bool,
-    role: Role,
-    schema: Value,
-    columns: Vec<Column>,
+/// What the built-in kinds differ in.
+pub struct Basics<'a> {
+    pub group: &'a str,
+    pub plural: &'a str,
+    pub kind: &'a str,
+    pub short_names: &'a [&'a str],
+    pub namespaced: bool,
+    pub role: Role,
+    pub schema: Value,
+    pub columns: Vec<Column>,
 }
 
-fn resource(basics: Basics<'_>) -> Resource {
+pub fn resource(basics: Basics<'_>) -> Resource {
     let Basics { group, plural, kind, short_names, namespaced, role, schema, columns } = basics;
+    // Kinds that say how the server itself behaves: what is wanted of them has a generation, and nobody overwrites it unseen.
+    let governs = matches!(role, Role::Definition | Role::Policy | Role::Binding);
     let name_rule = if role == Role::Namespace { NameRule::Label } else { NameRule::Subdomain };
     Resource {
         group: group.to_owned(),
@@ -44,13 +50,13 @@ fn resource(basics: Basics<'_>) -> Resource {
         kind: kind.to_owned(),
         list_kind: format!("{kind}List"),
         short_names: short_names.iter().map(|name| (*name).to_owned()).collect(),
-        categories: if role == Role::Definition { vec!["api-extensions".to_owned()] } else { Vec::new() },
+        categories: if governs { vec!["api-extensions".to_owned()] } else { Vec::new() },
         namespaced,
-        has_status: matches!(role, Role::Namespace | Role::Definition),
+        has_status: matches!(role, Role::Namespace | Role::Definition | Role::Policy),
         scale: None,
         name_rule,
-        has_generation: role == Role::Definition,
-        unconditional_update: role != Role::Definition,
+        has_generation: governs,
+        unconditional_update: !governs,
         strategic: role != Role::Definition,
         stored_version: crate::resource::group_version(group, "v1"),
         schema: Schema::parse(&schema),
@@ -66,7 +72,7 @@ fn resource(basics: Basics<'_>) -> Resource {
     }
 }
 
-fn text(description: &str) -> Value {
+pub fn text(description: &str) -> Value {
     json!({"type": "string", "description": description})
 }
 

@@ -83,6 +83,14 @@ impl Catalog {
         self.resources.get(&(group.to_owned(), version.to_owned(), plural.to_owned()))
     }
 
+    /// A resource in all its versions, its own first.
+    pub fn versions(&self, resource: &Resource) -> Vec<Arc<Resource>> {
+        let same = |other: &&Arc<Resource>| other.group == resource.group && other.plural == resource.plural;
+        let mut found: Vec<Arc<Resource>> = self.resources().filter(same).cloned().collect();
+        found.sort_by_key(|other| other.version != resource.version);
+        found
+    }
+
     pub fn resources(&self) -> impl Iterator<Item = &Arc<Resource>> {
         self.resources.values()
     }
@@ -154,6 +162,6 @@ mod tests {
         let catalog = Catalog::new(1, BTreeMap::new(), true);
         assert!(catalog.get("", "v1", "configmaps").is_some());
         let groups: Vec<String> = catalog.groups().into_iter().map(|(group, _)| group).collect();
-        assert_eq!(groups, ["", "apiextensions.k8s.io", "coordination.k8s.io"]);
+        assert_eq!(groups, ["", "admissionregistration.k8s.io", "apiextensions.k8s.io", "coordination.k8s.io"]);
     }
 }

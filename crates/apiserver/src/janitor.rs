@@ -13,6 +13,7 @@ use crate::{
     crd, object,
     resource::{Resource, Role},
     rest::{Api, encode, stored},
+    serve::auth::User,
     status::Result,
     store::{self, Change, Entry, Seen},
 };
@@ -54,13 +55,24 @@ async fn clean(api: &Api) -> Result<bool> {
         }
     }
     let namespaces = builtin_resource(Role::Namespace);
+    let mut failed = None;
     for entry in api.store.list(&namespaces.prefix(), None, 0, 0).await?.entries {
         let found = stored(&namespaces, &entry)?;
         if object::is_deleting(&found) {
-            done &= end_namespace(api, &namespaces, &entry, found).await?;
+            // One that cannot end, as a policy keeps its content, does not keep others from ending.
+            match end_namespace(api, &namespaces, &entry, found).await {
+                Ok(ended) => done &= ended,
+                Err(error) => failed = Some(error),
+            }
         }
     }
-    Ok(done)
+    failed.map_or(Ok(done), Err)
+}
+
+/// Who deletes the content of namespaces, by the name that it has in Kubernetes.
+fn controller() -> User {
+    let groups = ["system:serviceaccounts", "system:serviceaccounts:kube-system"].map(str::to_owned);
+    User::new("system:serviceaccount:kube-system:namespace-controller".to_owned(), groups.into())
 }
 
 fn builtin_resource(role: Role) -> Resource {
@@ -87,7 +99,7 @@ async fn end_definition(api: &Api, key: &str) -> Result<bool> {
     let definition = Definition { key: key.to_owned(), revision: entry.revision, object: found.clone() };
     let resource = crd::resources(&definition, false).into_iter().next();
     if let Some(resource) = &resource
-        && !empty(api, resource, &resource.prefix()).await?
+        && !empty(api, resource, &resource.prefix(), None).await?
     {
         return Ok(false);
     }
@@ -111,7 +123,7 @@ async fn end_namespace(api: &Api, namespaces: &Resource, entry: &Entry, mut foun
     let catalog = api.catalog.borrow().clone();
     let mut done = true;
     for resource in catalog.namespaced() {
-        done &= empty(api, &resource, &resource.prefix_in(Some(&name))).await?;
+        done &= empty(api, &resource, &resource.prefix_in(Some(&name)), Some(&controller())).await?;
     }
     if !done {
         return Ok(false);
@@ -131,10 +143,15 @@ async fn end_namespace(api: &Api, namespaces: &Resource, entry: &Entry, mut foun
     Ok(true)
 }
 
-/// Deletes all objects under a prefix; true if none is left.
-async fn empty(api: &Api, resource: &Resource, prefix: &str) -> Result<bool> {
+/// Deletes all objects under a prefix; true if none is left. Who deletes a definition has deleted its objects, so policies are
+/// asked for namespaces alone, as in Kubernetes.
+async fn empty(api: &Api, resource: &Resource, prefix: &str, user: Option<&User>) -> Result<bool> {
+    let mut failed = None;
     for entry in api.store.list(prefix, None, 0, 0).await?.entries {
-        api.purge(resource, &entry).await?;
+        failed = api.purge(resource, &entry, user).await.err().or(failed);
+    }
+    if let Some(failed) = failed {
+        return Err(failed);
     }
     Ok(api.store.list(prefix, None, 1, 0).await?.entries.is_empty())
 }

@@ -11,9 +11,10 @@
 //!
 //! A request is a line: `serve` (TLS, who, bytes) → `route` (what) → `rest` (read, or decode → prune → default → gate →
 //! validate → one transaction) → `serve::answer`. Decisions (`schema`, `crd`, `rules`, `selector`, `patch`, `managed`, `table`) are
-//! pure functions over JSON values; `cel` evaluates expressions within a cost. What is served is a `catalog` as of one
+//! pure functions over JSON values; `cel` evaluates expressions within a cost; `admission` has the policies that every write is asked by. What is served is a `catalog` as of one
 //! revision, kept in step with the store by the `keeper`.
 
+mod admission;
 mod app;
 mod builtin;
 mod catalog;

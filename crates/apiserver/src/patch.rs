@@ -132,6 +132,7 @@ fn list_key(name: &str) -> Option<&'static str> {
     match name {
         "ownerReferences" => Some("uid"),
         "conditions" => Some("type"),
+        "matchConditions" | "variables" => Some("name"),
         _ => None,
     }
 }
@@ -147,7 +148,7 @@ fn merge_maps(target: &mut Map<String, Value>, patch: &Map<String, Value>) {
                     list.retain(|item| !gone.contains(item));
                 }
             }
-            // How a list is ordered, and which keys stay: nothing that the built-in kinds here depend on.
+            // Which keys stay is nothing that the built-in kinds here depend on; order is brought in below.
             _ if key.starts_with('$') => {}
             (_, Value::Null) => drop(target.remove(key)),
             (_, value) if value.get("$patch").and_then(Value::as_str) == Some("delete") => drop(target.remove(key)),
@@ -155,6 +156,16 @@ fn merge_maps(target: &mut Map<String, Value>, patch: &Map<String, Value>) {
                 Some(old) => merge_strategically(old, value, key),
                 None => drop(target.insert(key.clone(), without_directives(value))),
             },
+        }
+    }
+    for (name, order) in patch.iter().filter_map(|(key, order)| key.strip_prefix("$setElementOrder/").zip(Some(order)))
+    {
+        if let (Some(key), Some(Value::Array(list)), Some(order)) =
+            (list_key(name), target.get_mut(name), order.as_array())
+        {
+            let at = |item: &Value| order.iter().position(|wanted| wanted.get(key) == item.get(key));
+            // What the client does not know of stays behind what it knows.
+            list.sort_by_key(|item| at(item).unwrap_or(order.len()));
         }
     }
 }

@@ -18,6 +18,8 @@ enum Kind {
     TextMap,
     BytesMap,
     Message(&'static [Field]),
+    /// A message whose fields are the parent's in JSON.
+    Inline(&'static [Field]),
     Messages(&'static [Field]),
 }
 
@@ -74,6 +76,57 @@ const LEASE_SPEC: &[Field] = &[
     (7, "preferredHolder", Kind::Text),
 ];
 const LEASE: &[Field] = &[(1, "metadata", Kind::Message(META)), (2, "spec", Kind::Message(LEASE_SPEC))];
+const REQUIREMENT: &[Field] = &[(1, "key", Kind::Text), (2, "operator", Kind::Text), (3, "values", Kind::Texts)];
+const SELECTOR: &[Field] = &[(1, "matchLabels", Kind::TextMap), (2, "matchExpressions", Kind::Messages(REQUIREMENT))];
+const RULE: &[Field] = &[
+    (1, "apiGroups", Kind::Texts),
+    (2, "apiVersions", Kind::Texts),
+    (3, "resources", Kind::Texts),
+    (4, "scope", Kind::Text),
+];
+const OPERATIONS: &[Field] = &[(1, "operations", Kind::Texts), (2, "", Kind::Inline(RULE))];
+const NAMED_RULE: &[Field] = &[(1, "resourceNames", Kind::Texts), (2, "", Kind::Inline(OPERATIONS))];
+const MATCH: &[Field] = &[
+    (1, "namespaceSelector", Kind::Message(SELECTOR)),
+    (2, "objectSelector", Kind::Message(SELECTOR)),
+    (3, "resourceRules", Kind::Messages(NAMED_RULE)),
+    (4, "excludeResourceRules", Kind::Messages(NAMED_RULE)),
+    (7, "matchPolicy", Kind::Text),
+];
+const NAMED_EXPRESSION: &[Field] = &[(1, "name", Kind::Text), (2, "expression", Kind::Text)];
+const VALIDATION: &[Field] = &[
+    (1, "expression", Kind::Text),
+    (2, "message", Kind::Text),
+    (3, "reason", Kind::Text),
+    (4, "messageExpression", Kind::Text),
+];
+const POLICY_SPEC: &[Field] = &[
+    (1, "paramKind", Kind::Message(&[(1, "apiVersion", Kind::Text), (2, "kind", Kind::Text)])),
+    (2, "matchConstraints", Kind::Message(MATCH)),
+    (3, "validations", Kind::Messages(VALIDATION)),
+    (4, "failurePolicy", Kind::Text),
+    (5, "auditAnnotations", Kind::Messages(&[(1, "key", Kind::Text), (2, "valueExpression", Kind::Text)])),
+    (6, "matchConditions", Kind::Messages(NAMED_EXPRESSION)),
+    (7, "variables", Kind::Messages(NAMED_EXPRESSION)),
+];
+const POLICY: &[Field] = &[
+    (1, "metadata", Kind::Message(META)),
+    (2, "spec", Kind::Message(POLICY_SPEC)),
+    (3, "status", Kind::Message(&[(1, "observedGeneration", Kind::Int)])),
+];
+const PARAM_REF: &[Field] = &[
+    (1, "name", Kind::Text),
+    (2, "namespace", Kind::Text),
+    (3, "selector", Kind::Message(SELECTOR)),
+    (4, "parameterNotFoundAction", Kind::Text),
+];
+const BINDING_SPEC: &[Field] = &[
+    (1, "policyName", Kind::Text),
+    (2, "paramRef", Kind::Message(PARAM_REF)),
+    (3, "matchResources", Kind::Message(MATCH)),
+    (4, "validationActions", Kind::Texts),
+];
+const BINDING: &[Field] = &[(1, "metadata", Kind::Message(META)), (2, "spec", Kind::Message(BINDING_SPEC))];
 const DELETE_OPTIONS: &[Field] = &[
     (1, "gracePeriodSeconds", Kind::Int),
     (2, "preconditions", Kind::Message(&[(1, "uid", Kind::Text), (2, "resourceVersion", Kind::Text)])),
@@ -87,6 +140,8 @@ fn table(kind: &str) -> Option<&'static [Field]> {
         "ConfigMap" => Some(CONFIG_MAP),
         "Secret" => Some(SECRET),
         "Lease" => Some(LEASE),
+        "ValidatingAdmissionPolicy" => Some(POLICY),
+        "ValidatingAdmissionPolicyBinding" => Some(BINDING),
         "DeleteOptions" => Some(DELETE_OPTIONS),
         _ => None,
     }
@@ -140,6 +195,10 @@ fn insert(map: &mut Map<String, Value>, name: &str, kind: Kind, wire: Wire<'_>) 
         (Kind::Texts, Wire::Bytes(bytes)) => push(map, name, text(bytes)?.into()),
         (Kind::Messages(fields), Wire::Bytes(bytes)) => push(map, name, message(bytes, fields)?),
         (Kind::Message(fields), Wire::Bytes(bytes)) => put(message(bytes, fields)?),
+        (Kind::Inline(fields), Wire::Bytes(bytes)) => match message(bytes, fields)? {
+            Value::Object(inner) => map.extend(inner),
+            _ => return None,
+        },
         (Kind::TextMap | Kind::BytesMap, Wire::Bytes(bytes)) => {
             let (key, value) = entry(bytes)?;
             let value = if matches!(kind, Kind::TextMap) { text(value)? } else { STANDARD.encode(value) };
@@ -258,5 +317,24 @@ mod tests {
             let _ = decode(&envelope[..end]);
         }
         assert_eq!(decode(b"k8s\0\xff"), None);
+    }
+
+    /// Rules of policies lie in messages within messages, and in one object in JSON.
+    #[test]
+    fn a_policy_as_another_server_stores_it() {
+        let about = [piece(1, b"admissionregistration.k8s.io/v1"), piece(2, b"ValidatingAdmissionPolicy")].concat();
+        let rule = [piece(1, b""), piece(2, b"v1"), piece(3, b"configmaps"), piece(4, b"*")].concat();
+        let rule =
+            [piece(1, b"a"), piece(2, &[piece(1, b"CREATE"), piece(1, b"UPDATE"), piece(2, &rule)].concat())].concat();
+        let constraints = [piece(1, b""), piece(2, b""), piece(3, &rule), piece(7, b"Exact")].concat();
+        let validation = [piece(1, b"false"), piece(2, b"no"), piece(4, b"")].concat();
+        let spec = [piece(2, &constraints), piece(3, &validation), piece(4, b"Fail")].concat();
+        let raw = [piece(1, &piece(1, b"p")), piece(2, &spec)].concat();
+        let envelope = [MAGIC.to_vec(), piece(1, &about), piece(2, &raw)].concat();
+        let expected = json!({"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicy", "metadata": {"name": "p"},
+            "spec": {"failurePolicy": "Fail", "validations": [{"expression": "false", "message": "no"}], "matchConstraints": {
+                "namespaceSelector": {}, "objectSelector": {}, "matchPolicy": "Exact", "resourceRules": [{"resourceNames": ["a"],
+                    "operations": ["CREATE", "UPDATE"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps"], "scope": "*"}]}}});
+        assert_eq!(decode(&envelope), Some(expected));
     }
 }

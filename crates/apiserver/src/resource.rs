@@ -24,6 +24,10 @@ pub enum Role {
     Secret,
     Plain,
     Definition,
+    /// ValidatingAdmissionPolicy
+    Policy,
+    /// ValidatingAdmissionPolicyBinding
+    Binding,
     /// Objects of a custom resource definition.
     Custom(Custom),
 }

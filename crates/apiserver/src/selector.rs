@@ -39,6 +39,19 @@ impl Selector {
         Ok(Selector { labels, fields: fields.collect::<Result<_>>()? })
     }
 
+    /// The LabelSelector of an object; nothing selects all.
+    pub fn of_labels(selector: &Value) -> std::result::Result<Selector, String> {
+        let mut labels = Vec::new();
+        for (key, value) in selector["matchLabels"].as_object().into_iter().flatten() {
+            let value = label_value(value.as_str().unwrap_or_default())?;
+            labels.push(Requirement::In(label_key(key)?, vec![value]));
+        }
+        for expression in selector["matchExpressions"].as_array().into_iter().flatten() {
+            labels.push(of_expression(expression)?);
+        }
+        Ok(Selector { labels, fields: Vec::new() })
+    }
+
     pub fn is_empty(&self) -> bool {
         self.labels.is_empty() && self.fields.is_empty()
     }
@@ -59,6 +72,26 @@ impl Selector {
     /// The one name that can match, if the selector says so: then one key is read and not all.
     pub fn name(&self) -> Option<&str> {
         self.fields.iter().find(|field| field.field == "metadata.name" && field.equal).map(|field| field.value.as_str())
+    }
+}
+
+fn of_expression(expression: &Value) -> std::result::Result<Requirement, String> {
+    let text = |key: &str| expression[key].as_str().unwrap_or_default();
+    let values = expression["values"].as_array().into_iter().flatten();
+    let values = values.map(|value| label_value(value.as_str().unwrap_or_default()));
+    let (key, values) = (label_key(text("key"))?, values.collect::<std::result::Result<Vec<_>, _>>()?);
+    match (text("operator"), values.is_empty()) {
+        ("In", false) => Ok(Requirement::In(key, values)),
+        ("NotIn", false) => Ok(Requirement::NotIn(key, values)),
+        ("Exists", true) => Ok(Requirement::Exists(key)),
+        ("DoesNotExist", true) => Ok(Requirement::Absent(key)),
+        ("In" | "NotIn", true) => {
+            Err("values: Required value: must be specified when `operator` is 'In' or 'NotIn'".to_owned())
+        }
+        ("Exists" | "DoesNotExist", false) => {
+            Err("values: Forbidden: may not be specified when `operator` is 'Exists' or 'DoesNotExist'".to_owned())
+        }
+        (other, _) => Err(format!("operator: Invalid value: {other:?}: not a valid selector operator")),
     }
 }
 

@@ -16,6 +16,7 @@ use tokio::{
 };
 
 use crate::{
+    admission::{self, Policies},
     app::App,
     builtin, features, janitor, keeper, name, object,
     rest::Api,
@@ -106,7 +107,7 @@ impl Server {
         let endpoints = options.etcd_servers.join(",");
         let store = Store::connect(options.etcd_servers.clone()).await;
         let store = store.map_err(|source| StartError::Store { endpoints: endpoints.clone(), source })?;
-        let catalog =
+        let (catalog, policies) =
             ready(&store, field_gates).await.map_err(|source| StartError::StoreSilent { endpoints, source })?;
         let listener = TcpListener::bind(options.listen).await;
         let listener = listener.map_err(|source| StartError::Listen { address: options.listen, source })?;
@@ -116,9 +117,11 @@ impl Server {
 
         let metrics = Metrics::new()?;
         let (sender, receiver) = watch::channel(Arc::new(catalog));
+        let (policies_sender, policies) = watch::channel(Arc::new(policies));
         let api = Api {
             store: store.clone(),
             catalog: receiver,
+            policies,
             metrics: metrics.clone(),
             janitor: Arc::new(Notify::new()),
             field_gates,
@@ -126,6 +129,7 @@ impl Server {
         };
         let chores = vec![
             tokio::spawn(keeper::run(store.clone(), sender, metrics, field_gates)),
+            tokio::spawn(admission::keeper::run(store.clone(), policies_sender)),
             tokio::spawn(janitor::run(api.clone())),
             tokio::spawn(janitor::compact(store)),
         ];
@@ -196,14 +200,14 @@ fn write_kubeconfig(dir: &Path, address: SocketAddr, authority: &Authority) -> R
 }
 
 /// Waits for the store and puts in it what must always be there.
-async fn ready(store: &Store, field_gates: bool) -> Result<crate::catalog::Catalog> {
+async fn ready(store: &Store, field_gates: bool) -> Result<(crate::catalog::Catalog, Policies)> {
     let began = std::time::Instant::now();
     loop {
         let prepared = async {
             for namespace in builtin::NAMESPACES {
                 ensure_namespace(store, namespace).await?;
             }
-            keeper::load(store, field_gates).await
+            Ok((keeper::load(store, field_gates).await?, admission::keeper::load(store).await?))
         };
         match prepared.await {
             Err(status) if began.elapsed() < STORE_WAIT_MAX => {

@@ -4,7 +4,10 @@ use std::fmt;
 
 use serde_json::{Map, Value, json};
 
-use crate::field::{self, FieldError};
+use crate::{
+    admission::Denial,
+    field::{self, FieldError},
+};
 
 /// Group and resource (or kind) as error texts name them: `crontabs.example.com`, `configmaps`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -80,6 +83,18 @@ impl Status {
             _ => format!("{name} {object:?} is forbidden: {why}"),
         };
         Status::new(403, "Forbidden", message).about(name, object)
+    }
+
+    /// What an admission policy refuses: always called forbidden, with the reason that the policy gives.
+    pub fn denied(name: &Name, object: &str, denial: &Denial) -> Box<Status> {
+        let mut status = Status::forbidden(name, if object.is_empty() { "Unknown" } else { object }, &denial.text);
+        (status.code, status.reason) = match denial.reason.as_str() {
+            "Forbidden" => (403, "Forbidden"),
+            "Unauthorized" => (401, "Unauthorized"),
+            "RequestEntityTooLarge" => (413, "RequestEntityTooLarge"),
+            _ => (422, "Invalid"),
+        };
+        status.caused(vec![json!({"message": denial.text})])
     }
 
     pub fn forbidden_path(why: impl fmt::Display) -> Box<Status> {

@@ -45,6 +45,27 @@ pub struct Seen {
     pub revision: i64,
 }
 
+/// What a write relies on beside the object itself.
+#[derive(Clone, Debug)]
+pub enum Guard {
+    /// A key is still as it was seen.
+    Same(Seen),
+    /// No key with this prefix was written after that revision. Keys that were deleted do not count.
+    NothingAfter { prefix: String, revision: i64 },
+}
+
+impl Guard {
+    fn compare(&self) -> Compare {
+        match self {
+            Guard::Same(seen) => Compare::mod_revision(seen.key.clone()).eq(seen.revision),
+            Guard::NothingAfter { prefix, revision } => {
+                let end = client::prefix_end(prefix.as_bytes());
+                Compare::mod_revision(prefix.clone()).range_end(end).lt(revision + 1)
+            }
+        }
+    }
+}
+
 pub enum Change<'a> {
     Put(&'a [u8]),
     Delete,
@@ -104,13 +125,13 @@ impl Store {
     }
 
     /// Writes if the object, and all that the write relies on, are still as they were seen.
-    pub async fn write(&self, seen: &Seen, guards: &[Seen], change: Change<'_>) -> Result<Outcome> {
-        let compare = |seen: &Seen| Compare::mod_revision(seen.key.clone()).eq(seen.revision);
+    pub async fn write(&self, seen: &Seen, guards: &[Guard], change: Change<'_>) -> Result<Outcome> {
         let op: Op = match change {
             Change::Put(value) => Put::new(seen.key.clone(), value.to_vec()).into(),
             Change::Delete => Delete::key(seen.key.clone()).into(),
         };
-        let conditions: Vec<Compare> = std::iter::once(seen).chain(guards).map(compare).collect();
+        let own = Guard::Same(seen.clone());
+        let conditions: Vec<Compare> = std::iter::once(&own).chain(guards).map(Guard::compare).collect();
         let look = Get::key(seen.key.clone()).keys_only();
         let txn = Txn::new().when(conditions).and_then([op]).or_else([look.into()]);
         let response = self.client.txn(txn).await.map_err(write_failed)?;
@@ -126,9 +147,8 @@ impl Store {
     }
 
     /// Whether all of these are still as they were seen, at one moment: for a write of which nothing is left to write.
-    pub async fn still(&self, seen: &[Seen]) -> Result<bool> {
-        let compare = |seen: &Seen| Compare::mod_revision(seen.key.clone()).eq(seen.revision);
-        let txn = Txn::new().when(seen.iter().map(compare));
+    pub async fn still(&self, guards: &[Guard]) -> Result<bool> {
+        let txn = Txn::new().when(guards.iter().map(Guard::compare));
         let response = self.client.txn(txn).await.map_err(|error| read_failed("get", error))?;
         Ok(response.succeeded)
     }
@@ -152,7 +172,7 @@ impl Store {
 /// custom resources; its own groups lie under the resource alone.
 pub fn prefix(group: &str, plural: &str) -> String {
     match group {
-        "" | "coordination.k8s.io" => format!("{ROOT}/{plural}/"),
+        "" | "coordination.k8s.io" | "admissionregistration.k8s.io" => format!("{ROOT}/{plural}/"),
         group => format!("{ROOT}/{group}/{plural}/"),
     }
 }
@@ -186,6 +206,7 @@ mod tests {
 
     #[test_case("", "configmaps" => "/registry/configmaps/")]
     #[test_case("coordination.k8s.io", "leases" => "/registry/leases/")]
+    #[test_case("admissionregistration.k8s.io", "validatingadmissionpolicies" => "/registry/validatingadmissionpolicies/")]
     #[test_case("example.com", "crontabs" => "/registry/example.com/crontabs/")]
     #[test_case("apiextensions.k8s.io", "customresourcedefinitions" => "/registry/apiextensions.k8s.io/customresourcedefinitions/")]
     fn keys_are_where_kubernetes_puts_them(group: &str, plural: &str) -> String {

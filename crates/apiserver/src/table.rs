@@ -12,6 +12,8 @@ pub struct Column {
     pub description: String,
     pub priority: i64,
     pub source: Source,
+    /// What stands for nothing.
+    pub unset: Option<&'static str>,
 }
 
 #[derive(Clone, Debug)]
@@ -19,6 +21,8 @@ pub enum Source {
     Path(JsonPath),
     /// How many entries the maps at these places have together.
     Count(&'static [&'static str]),
+    /// How many items the list at this pointer has.
+    Items(&'static str),
 }
 
 impl Column {
@@ -26,7 +30,7 @@ impl Column {
         // Paths of built-in columns are known to be sound; one that is not shows nothing.
         let source = JsonPath::parse(path).map_or(Source::Count(&[]), Source::Path);
         let (name, kind, description) = (name.to_owned(), kind.to_owned(), description.to_owned());
-        Column { name, kind, format: String::new(), description, priority: 0, source }
+        Column { name, kind, format: String::new(), description, priority: 0, source, unset: None }
     }
 
     pub fn name() -> Column {
@@ -37,6 +41,15 @@ impl Column {
     pub fn age() -> Column {
         let description = "CreationTimestamp is a timestamp representing the server time when this object was created.";
         Column::path("Age", "date", ".metadata.creationTimestamp", description)
+    }
+
+    pub fn items(name: &str, pointer: &'static str, description: &str) -> Column {
+        Column { source: Source::Items(pointer), ..Column::path(name, "integer", "", description) }
+    }
+
+    pub fn unless_set(mut self, unset: &'static str) -> Column {
+        self.unset = Some(unset);
+        self
     }
 
     fn definition(&self) -> Value {
@@ -54,10 +67,16 @@ impl Column {
                     .sum::<usize>()
                     .into();
             }
+            Source::Items(pointer) => {
+                return object.pointer(pointer).and_then(Value::as_array).map_or(0, Vec::len).into();
+            }
             Source::Path(path) => path,
         };
         let found = path.find(object);
         let Some(first) = found.first() else {
+            if let Some(unset) = self.unset {
+                return unset.into();
+            }
             return if self.kind == "date" && self.name == "Age" { "<unknown>".into() } else { Value::Null };
         };
         match self.kind.as_str() {
@@ -150,6 +169,7 @@ pub fn custom_columns(definitions: &[Value]) -> Vec<Column> {
             description: text(definition, "description"),
             priority: definition["priority"].as_i64().unwrap_or_default(),
             source: Source::Path(JsonPath::parse(definition["jsonPath"].as_str()?).ok()?),
+            unset: None,
         })
     });
     std::iter::once(Column::name()).chain(custom).collect()

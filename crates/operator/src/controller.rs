@@ -13,6 +13,7 @@ use crate::{
     Options,
     leader::{Held, Leader},
     look::{Look, LookError, Places, write},
+    registries::Registries,
 };
 
 /// After an event, others of the same change are waited for so long.
@@ -40,11 +41,12 @@ pub async fn run(options: Options, stop: impl Future<Output = ()>) -> Result<(),
 async fn work(kube: &Kube, places: &Places, options: &Options, mut held: Held, changed: &Notify) {
     let mut wait = BACKOFF.0;
     register(kube, places, options).await;
+    let mut registries = Registries::default();
     loop {
         if held.wait_for(|until| until.is_some()).await.is_err() {
             return;
         }
-        match step(kube, places, options, &held).await {
+        match step(kube, places, options, &held, &mut registries).await {
             // What was written is looked at again: only a step that writes nothing is the end.
             Ok(0) => {
                 wait = BACKOFF.0;
@@ -77,8 +79,14 @@ async fn register(kube: &Kube, places: &Places, options: &Options) {
 }
 
 /// How much was written.
-async fn step(kube: &Kube, places: &Places, options: &Options, held: &Held) -> Result<usize, LookError> {
-    let writes = Look::take(kube, places, options).await?.decide(options);
+async fn step(
+    kube: &Kube,
+    places: &Places,
+    options: &Options,
+    held: &Held,
+    registries: &mut Registries,
+) -> Result<usize, LookError> {
+    let writes = Look::take(kube, places, options, registries).await?.decide(options, registries);
     for one in &writes {
         // Whoever lost the lease meanwhile stops between two writes; the next holder looks afresh.
         if held.borrow().is_none_or(|until| until <= Instant::now()) {

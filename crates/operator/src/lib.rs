@@ -8,6 +8,7 @@ mod controller;
 mod election;
 mod leader;
 mod look;
+mod registries;
 
 use std::{path::PathBuf, time::Duration};
 

@@ -1,12 +1,9 @@
 //! One look at everything, and one write.
 
-use std::collections::BTreeMap;
-
 use featureset::{
-    Registry,
     ack::{self, Ack},
     audit::{self, AuditError, Trail},
-    config_map::{LABEL, LABEL_VALUE, of_config_map, version_of},
+    config_map::{LABEL, LABEL_VALUE},
     object::{ClusterOperator, ClusterVersion, FeatureGate},
     sync::{World, Write, sync},
 };
@@ -14,7 +11,7 @@ use kubeapi::{ApiError, Kube, Place};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::Options;
+use crate::{Options, registries::Registries};
 
 pub const CONFIG: &str = "/apis/config.openshift.io/v1";
 const CORE: &str = "/api/v1";
@@ -48,19 +45,23 @@ impl Places {
     }
 }
 
-/// Everything as it is now.
+/// Everything as it is now, but for the registries, which are kept.
 pub struct Look {
     feature_gate: Option<FeatureGate>,
     cluster_version: Option<ClusterVersion>,
     cluster_operator: Option<ClusterOperator>,
-    registries: BTreeMap<String, Result<Registry, String>>,
     audit: Result<Trail, AuditError>,
     acks: Vec<Ack>,
 }
 
 impl Look {
     /// The choice is read before the audit trail: whatever was recorded for it is seen.
-    pub async fn take(kube: &Kube, places: &Places, options: &Options) -> Result<Look, LookError> {
+    pub async fn take(
+        kube: &Kube,
+        places: &Places,
+        options: &Options,
+        registries: &mut Registries,
+    ) -> Result<Look, LookError> {
         let feature_gate = read(kube, &places.feature_gates, FeatureGate::KIND, FeatureGate::NAME).await?;
         let cluster_version = read(kube, &places.cluster_versions, ClusterVersion::KIND, ClusterVersion::NAME).await?;
         let cluster_operator =
@@ -70,18 +71,18 @@ impl Look {
             let matches = |object: &&Value| object["metadata"]["labels"][LABEL] == value;
             records.iter().filter(matches).cloned().collect::<Vec<Value>>()
         };
+        registries.refresh(&with(LABEL_VALUE));
         let leases = kube.list(&places.leases, Some(&format!("{LABEL}={}", ack::LABEL_VALUE))).await?;
         Ok(Look {
             feature_gate,
             cluster_version,
             cluster_operator,
-            registries: registries(&with(LABEL_VALUE)),
             audit: Trail::read(&with(audit::LABEL_VALUE)),
             acks: leases.iter().filter_map(|lease| Ack::of_lease(lease, kubeapi::seconds_of)).collect(),
         })
     }
 
-    pub fn decide(&self, options: &Options) -> Vec<Write> {
+    pub fn decide(&self, options: &Options, registries: &Registries) -> Vec<Write> {
         let (seconds, text) = kubeapi::now();
         sync(&World {
             own: &options.registry,
@@ -91,17 +92,12 @@ impl Look {
             feature_gate: self.feature_gate.as_ref(),
             cluster_version: self.cluster_version.as_ref(),
             cluster_operator: self.cluster_operator.as_ref(),
-            registries: &self.registries,
+            registries: registries.known(),
             audit: &self.audit,
             acks: &self.acks,
             now: (seconds, &text),
         })
     }
-}
-
-fn registries(objects: &[Value]) -> BTreeMap<String, Result<Registry, String>> {
-    let read = |object: &Value| of_config_map(object).map_err(|error| error.to_string());
-    objects.iter().filter_map(|object| version_of(object).map(|version| (version.to_owned(), read(object)))).collect()
 }
 
 async fn read<T: DeserializeOwned>(

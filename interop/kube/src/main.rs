@@ -1,7 +1,8 @@
 //! A custom resource from its definition to its end, through kube: discovery, objects, errors, applies, both kinds of watchers, metadata
-//! alone, a controller with a finalizer, pages, deletion of many. Says `ok` at the end, or fails at the first difference.
+//! alone, a controller with a finalizer, an admission policy, pages, deletion of many. Says `ok` at the end, or fails at the first difference.
 
 mod controller;
+mod policies;
 
 use std::{future::Future, time::Duration};
 
@@ -51,6 +52,7 @@ async fn main() -> Result<()> {
     applies(&foos).await.context("applies")?;
     watches(&foos).await.context("watches")?;
     controller::run(&client, &foos).await.context("controller")?;
+    policies::run(&client, &foos).await.context("policies")?;
     many(&foos).await.context("many")?;
     Api::<CustomResourceDefinition>::all(client).delete(CRD, &DeleteParams::default()).await?;
     println!("ok");

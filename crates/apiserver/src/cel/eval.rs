@@ -1,9 +1,9 @@
 //! From a tree to its value. Every step is paid for, so every evaluation ends.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{collections::BTreeMap, rc::Rc, sync::Arc};
 
 use super::{
-    Error, Meter,
+    Error, Lazy, Meter,
     ast::{Expr, Literal, Node},
     library::{self, TYPE_NAMES},
     types::ListKind,
@@ -21,13 +21,19 @@ pub struct Scope<'a, 'm> {
     pub variables: Vec<(&'a str, Value<'a>)>,
     pub meter: &'m mut Meter,
     steps: u64,
+    lazy: Option<Rc<Lazy<'a>>>,
 }
 
 pub type Evaluated<'a> = Result<Value<'a>, Error>;
 
 impl<'a, 'm> Scope<'a, 'm> {
     pub fn new(variables: Vec<(&'a str, Value<'a>)>, meter: &'m mut Meter) -> Scope<'a, 'm> {
-        Scope { variables, meter, steps: 0 }
+        Scope { variables, meter, steps: 0, lazy: None }
+    }
+
+    pub fn with_lazy(mut self, lazy: Rc<Lazy<'a>>) -> Scope<'a, 'm> {
+        self.lazy = Some(lazy);
+        self
     }
 
     pub fn eval(&mut self, expr: &'a Expr) -> Evaluated<'a> {
@@ -37,6 +43,11 @@ impl<'a, 'm> Scope<'a, 'm> {
             Node::Literal(literal) => Ok(of_literal(literal)),
             Node::Ident(name) => self.ident(name),
             Node::Select(operand, field, optional) => {
+                if let Some(lazy) = self.lazy_of(operand) {
+                    self.meter.charge(2)?;
+                    let found = lazy.get(field)?;
+                    return Ok(if *optional { Value::some(found) } else { found });
+                }
                 let operand = self.eval(operand)?;
                 self.meter.charge(1)?;
                 self.meter.charge_copy(field.len())?;
@@ -44,6 +55,9 @@ impl<'a, 'm> Scope<'a, 'm> {
                 self.pick(operand, &key, *optional)
             }
             Node::Has(operand, field) => {
+                if let Some(lazy) = self.lazy_of(operand) {
+                    return Ok(Value::Bool(lazy.has(field)));
+                }
                 let operand = self.eval(operand)?;
                 self.meter.charge_copy(field.len())?;
                 let found = self.pick(operand, &Key::String(field.clone()), true)?;
@@ -71,6 +85,14 @@ impl<'a, 'm> Scope<'a, 'm> {
             Node::Fold(fold) => self.fold(fold),
             Node::OptionalMap(parts, flat) => self.optional_map(parts, *flat),
         }
+    }
+
+    /// The lazy variables, if this is their name and no variable of a comprehension hides it.
+    fn lazy_of(&self, operand: &Expr) -> Option<Rc<Lazy<'a>>> {
+        let Node::Ident(name) = &operand.node else { return None };
+        let lazy = self.lazy.as_ref().filter(|lazy| lazy.name == name)?;
+        let hidden = self.variables.iter().any(|(known, _)| known == name);
+        (!hidden).then(|| lazy.clone())
     }
 
     fn ident(&mut self, name: &'a str) -> Evaluated<'a> {

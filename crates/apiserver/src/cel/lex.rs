@@ -47,7 +47,9 @@ pub fn lex(source: &str) -> Result<Vec<(usize, Token)>, Fault> {
         } else if rest.starts_with("//") {
             at += rest.find('\n').unwrap_or(rest.len());
         } else {
-            let (token, length) = word(rest, at)?;
+            // After a dot a reserved word is the name of a field, as any other.
+            let field = matches!(tokens.last(), Some((_, Token::Sign("." | ".?"))));
+            let (token, length) = word(rest, at, field)?;
             tokens.push((at, token));
             at += length;
         }
@@ -56,7 +58,7 @@ pub fn lex(source: &str) -> Result<Vec<(usize, Token)>, Fault> {
     Ok(tokens)
 }
 
-fn word(rest: &str, at: usize) -> Result<(Token, usize), Fault> {
+fn word(rest: &str, at: usize, field: bool) -> Result<(Token, usize), Fault> {
     let first = rest.chars().next().unwrap_or_default();
     if let Some(found) = quoted(rest, at)? {
         return Ok(found);
@@ -72,7 +74,9 @@ fn word(rest: &str, at: usize) -> Result<(Token, usize), Fault> {
             "false" => Token::Literal(Literal::Bool(false)),
             "null" => Token::Literal(Literal::Null),
             "in" => Token::Sign("in"),
-            name if RESERVED.contains(&name) => return Err(Fault::new(at, format!("reserved identifier: {name}"))),
+            name if RESERVED.contains(&name) && !field => {
+                return Err(Fault::new(at, format!("reserved identifier: {name}")));
+            }
             name => Token::Ident(name.to_owned()),
         };
         return Ok((token, end));

@@ -9,6 +9,7 @@ mod check;
 mod convert;
 mod eval;
 mod fold;
+mod lazy;
 mod lex;
 mod library;
 mod meter;
@@ -19,8 +20,11 @@ mod value;
 #[cfg(test)]
 mod tests;
 
+use std::rc::Rc;
+
 use self::{ast::Expr, check::Checker};
 pub use self::{
+    lazy::Lazy,
     lex::RESERVED,
     meter::Meter,
     types::{ListKind, ObjectType, Type},
@@ -96,6 +100,16 @@ impl Program {
     /// The value of the expression for these variables.
     pub fn eval<'a>(&'a self, variables: &[(&'a str, Value<'a>)], meter: &mut Meter) -> Result<Value<'a>, Error> {
         eval::Scope::new(variables.to_vec(), meter).eval(&self.root)
+    }
+
+    /// The same with variables that are evaluated when they are asked for.
+    pub fn eval_with<'a>(
+        &'a self,
+        variables: &[(&'a str, Value<'a>)],
+        lazy: &Rc<Lazy<'a>>,
+        meter: &mut Meter,
+    ) -> Result<Value<'a>, Error> {
+        eval::Scope::new(variables.to_vec(), meter).with_lazy(lazy.clone()).eval(&self.root)
     }
 
     pub fn eval_bool<'a>(&'a self, variables: &[(&'a str, Value<'a>)], meter: &mut Meter) -> Result<bool, Error> {

@@ -90,6 +90,7 @@ pub fn schema_name(resource: &Resource) -> String {
     let (version, kind) = (&resource.version, &resource.kind);
     match resource.group.as_str() {
         "" => format!("io.k8s.api.core.{version}.{kind}"),
+        "admissionregistration.k8s.io" => format!("io.k8s.api.admissionregistration.{version}.{kind}"),
         "coordination.k8s.io" => format!("io.k8s.api.coordination.{version}.{kind}"),
         "apiextensions.k8s.io" => format!("io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.{version}.{kind}"),
         group => {
@@ -147,7 +148,12 @@ mod tests {
         let documents = catalog.documents();
         assert_eq!(
             documents.v3.keys().collect::<Vec<_>>(),
-            ["api/v1", "apis/apiextensions.k8s.io/v1", "apis/coordination.k8s.io/v1"]
+            [
+                "api/v1",
+                "apis/admissionregistration.k8s.io/v1",
+                "apis/apiextensions.k8s.io/v1",
+                "apis/coordination.k8s.io/v1"
+            ]
         );
         let core: Value = serde_json::from_slice(&documents.v3["api/v1"].bytes).unwrap();
         let patch = &core["paths"]["/api/v1/namespaces/{namespace}/configmaps/{name}"]["patch"];

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::{Api, Call};
 use crate::{
-    crd, decode,
+    admission, crd, decode,
     field::FieldError,
     object, protobuf,
     resource::{Resource, Role},
@@ -224,6 +224,13 @@ impl Api {
             let (faults, cautions) = crd::validate(object, old);
             errors.extend(faults);
             cautions.into_iter().for_each(|caution| warnings.add(caution));
+        }
+        if errors.is_empty() {
+            match resource.role {
+                Role::Policy => errors.extend(admission::check_policy(object)),
+                Role::Binding => errors.extend(admission::check_binding(object)),
+                _ => {}
+            }
         }
         if let Some(old) = old {
             check_change(object, old, &mut errors);

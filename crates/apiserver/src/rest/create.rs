@@ -7,9 +7,10 @@ use super::{
     admit::{self, Scope, Sides},
     apply::Apply,
     own::{self, Author},
-    present,
+    police, present,
 };
 use crate::{
+    admission::{self, Attributes, Operation},
     crd,
     decode::Decoded,
     name, object,
@@ -74,6 +75,17 @@ impl Api {
             author.record(None, &mut object, claims);
             let name = object::meta(&object, "name").to_owned();
             self.check_namespace(&resource, target.namespace.as_deref(), &name).await?;
+            let attributes = Attributes {
+                resource: &resource,
+                subresource: "",
+                operation: Operation::Create,
+                namespace: place_of(&resource, target, &name),
+                name: &name,
+                user: &call.user,
+                dry_run,
+                options: police::options(call, "CreateOptions"),
+            };
+            let policed = self.police(&attributes, &object, &Value::Null, &mut said).await?;
             let key = resource.key(target.namespace.as_deref(), &name);
             if dry_run {
                 if self.store.get(&key).await?.is_some() {
@@ -84,7 +96,8 @@ impl Api {
             }
             let bytes = self.encoded(&resource, &object).await?.to_string();
             let seen = Seen { key, revision: 0 };
-            match self.store.write(&seen, &Api::guards(&resource), Change::Put(bytes.as_bytes())).await? {
+            let guards = Api::guards(&resource, policed);
+            match self.store.write(&seen, &guards, Change::Put(bytes.as_bytes())).await? {
                 Outcome::Done(revision) => {
                     *warnings = said;
                     return self.created(&resource, object, revision, call).await;
@@ -92,7 +105,7 @@ impl Api {
                 // A generated name that is taken: the next one will not be.
                 Outcome::Moved if object::meta(&decoded.value, "name").is_empty() => {}
                 Outcome::Moved => return Err(Status::already_exists(&resource.name(), &name)),
-                Outcome::GuardMoved => self.definition_moved_of(&resource).await?,
+                Outcome::GuardMoved => self.guards_moved(&guards).await?,
             }
         }
         Err(Status::server_timeout("create", "others were faster each time"))
@@ -100,17 +113,8 @@ impl Api {
 
     async fn created(&self, resource: &Resource, mut object: Value, revision: i64, call: &Call) -> Result<Value> {
         object::set(&mut object, "resourceVersion", revision.to_string());
-        if resource.role == Role::Definition {
-            self.caught_up(revision).await;
-        }
+        self.caught_up(resource, revision).await;
         present::one(resource, object, call)
-    }
-
-    pub(super) async fn definition_moved_of(&self, resource: &Resource) -> Result<()> {
-        match resource.custom() {
-            Some(custom) => self.definition_moved(custom).await,
-            None => Ok(()),
-        }
     }
 
     fn prepare_create(&self, resource: &Resource, mut object: Value, warnings: &mut Warnings) -> Result<Value> {
@@ -136,6 +140,7 @@ impl Api {
     pub(super) fn shape(&self, resource: &Resource, object: &mut Value, old: Option<&Value>, warnings: &mut Warnings) {
         match resource.role {
             Role::Definition => self.shape_definition(object, old, warnings),
+            Role::Policy if old.is_none() => admission::observe(object),
             Role::Namespace if old.is_none() => {
                 object["spec"] = json!({"finalizers": ["kubernetes"]});
                 object["status"] = json!({"phase": "Active"});
@@ -160,6 +165,11 @@ impl Api {
         let others: Vec<&Value> = others.iter().map(|definition| &definition.object).collect();
         crd::decide_status(object, &others);
     }
+}
+
+/// The namespace a request is in. A namespace is in itself.
+pub(super) fn place_of<'a>(resource: &Resource, target: &'a Target, name: &'a str) -> &'a str {
+    if resource.role == Role::Namespace { name } else { target.namespace.as_deref().unwrap_or_default() }
 }
 
 /// The metadata of something new: what the server alone decides.

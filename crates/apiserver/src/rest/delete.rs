@@ -7,15 +7,17 @@ use super::{
     admit::{encode, readable, stored},
     is_kept_namespace,
     options::{ListOptions, Start},
-    present,
+    police, present,
 };
 use crate::{
+    admission::{Attributes, Operation},
     crd, object, protobuf,
     resource::{Resource, Role},
     route::Target,
     selector::Selector,
+    serve::{answer::Warnings, auth::User},
     status::{self, Result, Status},
-    store::{Change, Entry, Outcome, Seen},
+    store::{Change, Entry, Guard, Outcome, Seen},
 };
 
 /// What a client demands of the object it deletes.
@@ -24,13 +26,17 @@ struct Demands {
     uid: Option<String>,
     version: Option<String>,
     dry_run: bool,
+    /// Who deletes, with which options; nobody, where policies are not asked.
+    by: Option<(User, Value)>,
 }
 
 impl Demands {
     fn parse(call: &Call) -> Result<Demands> {
         let dry_run = call.query.dry_run()?;
+        let mut options = police::options(call, "DeleteOptions");
         if call.body.is_empty() {
-            return Ok(Demands { dry_run, ..Demands::default() });
+            let by = Some((call.user.clone(), options));
+            return Ok(Demands { dry_run, by, ..Demands::default() });
         }
         let body: Value = match call.body.starts_with(protobuf::MAGIC) {
             true => protobuf::decode(&call.body)
@@ -40,11 +46,17 @@ impl Demands {
         };
         let text = |value: &Value| value.as_str().map(str::to_owned);
         let conditions = &body["preconditions"];
+        for (key, value) in body.as_object().into_iter().flatten() {
+            if !matches!(key.as_str(), "kind" | "apiVersion") {
+                options[key] = value.clone();
+            }
+        }
         let all = body["dryRun"].as_array().is_some_and(|list| list.iter().any(|value| value == "All"));
         Ok(Demands {
             uid: text(&conditions["uid"]),
             version: text(&conditions["resourceVersion"]),
             dry_run: dry_run || all,
+            by: Some((call.user.clone(), options)),
         })
     }
 
@@ -65,19 +77,19 @@ impl Demands {
 }
 
 impl Api {
-    pub async fn delete(&self, target: &Target, call: &Call) -> Result<Value> {
+    pub async fn delete(&self, target: &Target, call: &Call, warnings: &mut Warnings) -> Result<Value> {
         let demands = Demands::parse(call)?;
         let resource = self.resource(target)?;
         let name = target.name.as_deref().unwrap_or_default();
         let key = resource.key(target.namespace.as_deref(), name);
-        let left = self.remove(&resource, &key, name, &demands).await?;
+        let left = self.remove(&resource, &key, name, &demands, warnings).await?;
         match left {
             Removed::Marked(object) => present::one(&resource, self.shown(&resource, object).await?, call),
             Removed::Gone(object) => Ok(status::success(&resource.name(), name, object::meta(&object, "uid"))),
         }
     }
 
-    pub async fn delete_collection(&self, target: &Target, call: &Call) -> Result<Value> {
+    pub async fn delete_collection(&self, target: &Target, call: &Call, warnings: &mut Warnings) -> Result<Value> {
         let demands = Demands::parse(call)?;
         let resource = self.resource(target)?;
         if resource.role == Role::Namespace {
@@ -91,7 +103,7 @@ impl Api {
         for object in &listed.objects {
             let name = object::meta(object, "name");
             let key = resource.key(Some(object::meta(object, "namespace")), name);
-            match self.remove(&resource, &key, name, &demands).await {
+            match self.remove(&resource, &key, name, &demands, warnings).await {
                 Ok(_) => {}
                 // Somebody else was faster, which is as good.
                 Err(status) if status.code == 404 => {}
@@ -102,16 +114,26 @@ impl Api {
         present::many(&resource, listed.objects, metadata, call)
     }
 
-    /// Deletes or marks one object that lies at `key`; for the janitor.
-    pub async fn purge(&self, resource: &Resource, entry: &Entry) -> Result<()> {
+    /// Deletes or marks one object that lies at `key`; for the janitor. Policies are asked if it is done in somebody's name.
+    pub async fn purge(&self, resource: &Resource, entry: &Entry, user: Option<&User>) -> Result<()> {
         let name = entry.key.rsplit('/').next().unwrap_or_default().to_owned();
-        match self.remove(resource, &entry.key, &name, &Demands::default()).await {
+        let options = || json!({"kind": "DeleteOptions", "apiVersion": "meta.k8s.io/v1"});
+        let by = user.map(|user| (user.clone(), options()));
+        let demands = Demands { by, ..Demands::default() };
+        match self.remove(resource, &entry.key, &name, &demands, &mut Warnings::default()).await {
             Err(status) if status.code == 404 => Ok(()),
             other => other.map(|_| ()),
         }
     }
 
-    async fn remove(&self, resource: &Resource, key: &str, name: &str, demands: &Demands) -> Result<Removed> {
+    async fn remove(
+        &self,
+        resource: &Resource,
+        key: &str,
+        name: &str,
+        demands: &Demands,
+        warnings: &mut Warnings,
+    ) -> Result<Removed> {
         for _ in 0..ATTEMPTS_MAX {
             let entry = self.store.get(key).await?.ok_or_else(|| Status::not_found(&resource.name(), name))?;
             let object = removable(resource, &entry)?;
@@ -120,6 +142,7 @@ impl Api {
                 let why = "this namespace may not be deleted";
                 return Err(Status::forbidden(&resource.name(), name, why));
             }
+            let guards = self.policed(resource, &object, name, demands, warnings).await?;
             let held = !object::list(&object, "finalizers").is_empty() || resource.role == Role::Namespace;
             if held && object::is_deleting(&object) {
                 return Ok(Removed::Marked(object));
@@ -135,23 +158,49 @@ impl Api {
             let bytes = value.to_string();
             let change = if held { Change::Put(bytes.as_bytes()) } else { Change::Delete };
             // Without the definition as a guard: what is to go, goes, whatever its gates are.
-            let outcome =
-                self.store.write(&Seen { key: key.to_owned(), revision: entry.revision }, &[], change).await?;
-            if let Outcome::Done(revision) = outcome {
-                return Ok(self.removed(resource, marked, held, revision).await);
+            let seen = Seen { key: key.to_owned(), revision: entry.revision };
+            match self.store.write(&seen, &guards, change).await? {
+                Outcome::Done(revision) => return Ok(self.removed(resource, marked, held, revision).await),
+                Outcome::Moved => {}
+                Outcome::GuardMoved => self.guards_moved(&guards).await?,
             }
         }
         Err(Status::modified(&resource.name(), name))
     }
 
+    /// Asks the policies whether the object may go.
+    async fn policed(
+        &self,
+        resource: &Resource,
+        object: &Value,
+        name: &str,
+        demands: &Demands,
+        warnings: &mut Warnings,
+    ) -> Result<Vec<Guard>> {
+        let Some((user, options)) = &demands.by else { return Ok(Vec::new()) };
+        let namespace = if resource.role == Role::Namespace { name } else { object::meta(object, "namespace") };
+        let attributes = Attributes {
+            resource,
+            subresource: "",
+            operation: Operation::Delete,
+            namespace,
+            name,
+            user,
+            dry_run: demands.dry_run,
+            options: options.clone(),
+        };
+        let guard = self.police(&attributes, &Value::Null, object, warnings).await?;
+        Ok(guard.into_iter().collect())
+    }
+
     async fn removed(&self, resource: &Resource, mut object: Value, held: bool, revision: i64) -> Removed {
+        if resource.role != Role::Definition || held {
+            self.caught_up(resource, revision).await;
+        }
         if !held {
             return Removed::Gone(object);
         }
         object::set(&mut object, "resourceVersion", revision.to_string());
-        if resource.role == Role::Definition {
-            self.caught_up(revision).await;
-        }
         if matches!(resource.role, Role::Definition | Role::Namespace) {
             self.janitor.notify_one();
         }

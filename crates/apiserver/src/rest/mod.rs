@@ -7,6 +7,7 @@ mod delete;
 mod list;
 mod options;
 mod own;
+mod police;
 mod present;
 mod read;
 mod scale;
@@ -27,14 +28,15 @@ pub use self::{
     update::Intent,
 };
 use crate::{
+    admission::Policies,
     builtin,
     catalog::Catalog,
     object,
-    resource::{Custom, Resource},
+    resource::{Resource, Role},
     route::Target,
-    serve::{accept::Form, metrics::Metrics, query::Query},
+    serve::{accept::Form, auth::User, metrics::Metrics, query::Query},
     status::{Result, Status},
-    store::{Seen, Store},
+    store::{Guard, Seen, Store},
 };
 
 /// How often a write is tried again when others write the same object or its definition.
@@ -46,6 +48,8 @@ const CATALOG_WAIT_MAX: Duration = Duration::from_secs(5);
 pub struct Api {
     pub store: Store,
     pub catalog: channel::Receiver<Arc<Catalog>>,
+    /// The admission policies in force.
+    pub policies: channel::Receiver<Arc<Policies>>,
     pub metrics: Metrics,
     /// Told when something is to be cleaned away.
     pub janitor: Arc<Notify>,
@@ -57,6 +61,7 @@ pub struct Api {
 
 /// One request, read and parsed.
 pub struct Call {
+    pub user: User,
     pub query: Query,
     pub form: Form,
     pub headers: HeaderMap,
@@ -80,25 +85,43 @@ impl Api {
         if misplaced { Err(Status::unknown_resource()) } else { Ok(resource) }
     }
 
-    /// Waits until what was written to a definition at `revision` is served here.
-    pub async fn caught_up(&self, revision: i64) {
-        let mut catalog = self.catalog.clone();
-        let waiting = catalog.wait_for(|catalog| catalog.revision >= revision);
+    /// Waits until what was written to a definition or a policy at `revision` is heeded here.
+    pub async fn caught_up(&self, resource: &Resource, revision: i64) {
+        let (mut catalog, mut policies) = (self.catalog.clone(), self.policies.clone());
+        let waiting = async {
+            match resource.role {
+                Role::Definition => catalog.wait_for(|catalog| catalog.revision >= revision).await.is_ok(),
+                Role::Policy | Role::Binding => policies.wait_for(|now| now.revision >= revision).await.is_ok(),
+                _ => true,
+            }
+        };
         if tokio::time::timeout(CATALOG_WAIT_MAX, waiting).await.is_err() {
             tracing::warn!(revision, "what is served lags behind the store");
         }
     }
 
-    /// Waits until this server has seen that the definition has changed.
-    async fn definition_moved(&self, custom: &Custom) -> Result<()> {
-        let mut catalog = self.catalog.clone();
-        let moved = catalog.wait_for(|catalog| {
-            catalog.definitions.get(&custom.definition_key).is_none_or(|now| now.revision != custom.definition_revision)
-        });
+    /// Waits until this server has seen that a definition or the policies have changed.
+    async fn guards_moved(&self, guards: &[Guard]) -> Result<()> {
+        let (mut catalog, mut policies) = (self.catalog.clone(), self.policies.clone());
+        let changed = |catalog: &Arc<Catalog>| {
+            let of = |key: &str| catalog.definitions.get(key).map_or(0, |now| now.revision);
+            guards.iter().any(|guard| matches!(guard, Guard::Same(seen) if of(&seen.key) != seen.revision))
+        };
+        let newer = |policies: &Arc<Policies>| {
+            let now = policies.revision;
+            guards.iter().any(|guard| matches!(guard, Guard::NothingAfter { revision, .. } if *revision < now))
+        };
+        let moved = async {
+            tokio::select! {
+                found = catalog.wait_for(changed) => found.is_ok(),
+                found = policies.wait_for(newer) => found.is_ok(),
+            }
+        };
         match tokio::time::timeout(CATALOG_WAIT_MAX, moved).await {
             Ok(_) => Ok(()),
             Err(_) => {
-                Err(Status::server_timeout("write", "the definition has changed and this server has not seen how"))
+                let why = "the definition or the policies have changed and this server has not seen how";
+                Err(Status::server_timeout("write", why))
             }
         }
     }
@@ -116,11 +139,12 @@ impl Api {
         }
     }
 
-    /// What a write relies on beside the object itself: that the definition is still as it was.
-    fn guards(resource: &Resource) -> Vec<Seen> {
-        let custom = resource.custom();
-        let guard = |custom: &Custom| Seen { key: custom.definition_key.clone(), revision: custom.definition_revision };
-        custom.map(guard).into_iter().collect()
+    /// What a write relies on beside the object itself: that the definition and the policies are still as they were.
+    fn guards(resource: &Resource, policed: Option<Guard>) -> Vec<Guard> {
+        let seen = resource
+            .custom()
+            .map(|custom| Seen { key: custom.definition_key.clone(), revision: custom.definition_revision });
+        seen.map(Guard::Same).into_iter().chain(policed).collect()
     }
 
     fn others(&self, except: &str) -> Vec<Arc<crate::catalog::Definition>> {

@@ -25,6 +25,14 @@ pub fn part(resource: &Resource, scope: Scope, object: Value, call: &Call) -> Re
     }
 }
 
+/// An object as policies see it: the part that is written, where that has a form of its own.
+pub fn seen(resource: &Resource, scope: Scope, object: &Value) -> Result<Value> {
+    match scope {
+        Scope::Scale => Ok(of(resource)?.draft(object)),
+        _ => Ok(object.clone()),
+    }
+}
+
 fn of(resource: &Resource) -> Result<&Scale> {
     resource.scale.as_ref().ok_or_else(Status::unknown_resource)
 }

@@ -1,4 +1,4 @@
-//! A server that has not yet seen a flip must not answer by what it knows.
+//! A server that has not yet seen a flip, or a policy, must not answer by what it knows.
 
 use std::{sync::Arc, time::Duration};
 
@@ -9,12 +9,13 @@ use tokio::sync::{Notify, watch};
 
 use super::{Api, Call, Intent};
 use crate::{
+    admission::{self, Policies},
     builtin,
     catalog::Catalog,
     keeper,
     patch::{MERGE, Patch},
     route::{Route, Target, parse},
-    serve::{accept::Form, answer::Warnings, metrics::Metrics, query::Query},
+    serve::{accept::Form, answer::Warnings, auth::User, metrics::Metrics, query::Query},
     store::{Change, Seen, Store, prefix},
 };
 
@@ -32,7 +33,8 @@ fn target(path: &str) -> Target {
 
 fn call(body: &Value) -> Call {
     let headers = HeaderMap::from_iter([(http::header::CONTENT_TYPE, HeaderValue::from_static("application/json"))]);
-    Call { query: Query::default(), form: Form::Object, headers, body: Bytes::from(body.to_string()) }
+    let user = User::new("tester".to_owned(), Vec::new());
+    Call { user, query: Query::default(), form: Form::Object, headers, body: Bytes::from(body.to_string()) }
 }
 
 fn definition(enabled: bool) -> Value {
@@ -54,20 +56,23 @@ async fn put(store: &Store, key: String, object: &Value) {
     store.write(&Seen { key, revision }, &[], Change::Put(object.to_string().as_bytes())).await.unwrap();
 }
 
-/// A server that learns of definitions only when the test says so.
-async fn stale_server(store: &Store) -> (Api, watch::Sender<Arc<Catalog>>) {
+/// A server that learns of definitions and policies only when the test says so.
+async fn stale_server(store: &Store) -> (Api, watch::Sender<Arc<Catalog>>, watch::Sender<Arc<Policies>>) {
     let (sender, catalog) = watch::channel(Arc::new(keeper::load(store, true).await.unwrap()));
+    let (teller, policies) = watch::channel(Arc::new(admission::keeper::load(store).await.unwrap()));
     let (metrics, janitor) = (Metrics::new().unwrap(), Arc::new(Notify::new()));
     (
         Api {
             store: store.clone(),
             catalog,
+            policies,
             metrics,
             janitor,
             field_gates: true,
             bookmark_every: Duration::from_secs(60),
         },
         sender,
+        teller,
     )
 }
 
@@ -79,7 +84,7 @@ async fn a_write_waits_until_the_server_has_seen_the_flip() {
     let key = format!("{}things.g.example.com", prefix(builtin::DEFINITIONS.0, builtin::DEFINITIONS.2));
     put(&store, key.clone(), &definition(false)).await;
     put(&store, format!("{}default", prefix("", "namespaces")), &json!({"metadata": {"name": "default"}})).await;
-    let (api, catalog) = stale_server(&store).await;
+    let (api, catalog, _policies) = stale_server(&store).await;
     let object =
         json!({"apiVersion": "g.example.com/v1", "kind": "Thing", "metadata": {"name": "a"}, "spec": {"n": 1}});
     let collection = target("/apis/g.example.com/v1/namespaces/default/things");
@@ -99,5 +104,47 @@ async fn a_write_waits_until_the_server_has_seen_the_flip() {
     assert!(!write.is_finished(), "an answer now would be by the old gates");
     catalog.send_replace(Arc::new(keeper::load(&store, true).await.unwrap()));
     assert_eq!(write.await.unwrap(), (json!(2), Vec::new()));
+    member.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_write_waits_until_the_server_has_seen_the_policy() {
+    let dir = tempfile::tempdir().unwrap();
+    let (member, endpoint) = member::start(&dir.path().join("member")).await;
+    let store = Store::connect(vec![endpoint]).await.unwrap();
+    put(&store, format!("{}default", prefix("", "namespaces")), &json!({"metadata": {"name": "default"}})).await;
+    let (api, _catalog, policies) = stale_server(&store).await;
+    let collection = target("/api/v1/namespaces/default/configmaps");
+    let map = |name: &str| json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}});
+    api.create(&collection, &call(&map("before")), &mut Warnings::default()).await.unwrap();
+
+    // Another server takes a policy that forbids all of it.
+    let rule = json!({"apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps"], "operations": ["*"]});
+    let policy = json!({"kind": "ValidatingAdmissionPolicy", "metadata": {"name": "none"}, "spec": {
+        "matchConstraints": {"resourceRules": [rule]}, "validations": [{"expression": "false", "message": "no"}]}});
+    let binding = json!({"kind": "ValidatingAdmissionPolicyBinding", "metadata": {"name": "none"},
+        "spec": {"policyName": "none", "validationActions": ["Deny"]}});
+    put(&store, format!("{}none", prefix(admission::GROUP, admission::POLICIES)), &policy).await;
+    put(&store, format!("{}none", prefix(admission::GROUP, admission::BINDINGS)), &binding).await;
+    let (creator, deleter) = (api.clone(), api.clone());
+    let create = tokio::spawn(async move {
+        let done = creator.create(&collection, &call(&map("after")), &mut Warnings::default()).await;
+        done.unwrap_err().message
+    });
+    let delete = tokio::spawn(async move {
+        let one = target("/api/v1/namespaces/default/configmaps/before");
+        let mut call = call(&Value::Null);
+        call.body = Bytes::new();
+        deleter.delete(&one, &call, &mut Warnings::default()).await.unwrap_err().message
+    });
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    assert!(!create.is_finished() && !delete.is_finished(), "an answer now would be by no policy");
+    policies.send_replace(Arc::new(admission::keeper::load(&store).await.unwrap()));
+    let denied = |name: &str| {
+        format!(
+            "configmaps {name:?} is forbidden: ValidatingAdmissionPolicy 'none' with binding 'none' denied request: no"
+        )
+    };
+    assert_eq!((create.await.unwrap(), delete.await.unwrap()), (denied("after"), denied("before")));
     member.stop().await;
 }

@@ -6,10 +6,12 @@ use super::{
     ATTEMPTS_MAX, Api, Call,
     admit::{self, Scope, Sides, stored},
     apply::Apply,
+    create::place_of,
     own::{self, Author, Claims},
-    scale,
+    police, scale,
 };
 use crate::{
+    admission::{self, Attributes, Operation},
     crd,
     decode::Decoded,
     field::FieldError,
@@ -89,16 +91,29 @@ impl Api {
             let entry = self.store.get(&key).await?.ok_or_else(|| Status::not_found(&resource.name(), name))?;
             let mut said = Warnings::default();
             let old = self.read(&resource, &entry).await?;
-            let object = self.prepare_update(&resource, target, (&entry, old), intent, scope, call, &mut said)?;
+            let object =
+                self.prepare_update(&resource, target, (&entry, old.clone()), intent, scope, call, &mut said)?;
+            let attributes = Attributes {
+                resource: &resource,
+                subresource: target.subresource.as_deref().unwrap_or_default(),
+                operation: Operation::Update,
+                namespace: place_of(&resource, target, name),
+                name,
+                user: &call.user,
+                dry_run,
+                options: police::options(call, "UpdateOptions"),
+            };
+            let (new, old) = (scale::seen(&resource, scope, &object)?, scale::seen(&resource, scope, &old)?);
+            let policed = self.police(&attributes, &new, &old, &mut said).await?;
             let value = self.encoded(&resource, &object).await?;
             let gone = object::is_deleting(&object)
                 && object::list(&object, "finalizers").is_empty()
                 && !has_own_end(&resource, &object);
-            let guards = Api::guards(&resource);
+            let guards = Api::guards(&resource, policed);
             if dry_run || (value == stored(&resource, &entry)? && !gone) {
                 // What was not taken was judged by gates, and those must be the ones of now.
                 if resource.gating.is_some() && !self.store.still(&guards).await? {
-                    self.definition_moved_of(&resource).await?;
+                    self.guards_moved(&guards).await?;
                     continue;
                 }
                 *warnings = said;
@@ -113,7 +128,7 @@ impl Api {
                     return self.updated(&resource, scope, object, revision, call).await;
                 }
                 Outcome::Moved => {}
-                Outcome::GuardMoved => self.definition_moved_of(&resource).await?,
+                Outcome::GuardMoved => self.guards_moved(&guards).await?,
             }
         }
         Err(Status::modified(&self.resource(target)?.name(), name))
@@ -128,8 +143,8 @@ impl Api {
         call: &Call,
     ) -> Result<Value> {
         object::set(&mut object, "resourceVersion", revision.to_string());
+        self.caught_up(resource, revision).await;
         if resource.role == Role::Definition {
-            self.caught_up(revision).await;
             self.janitor.notify_one();
         }
         scale::part(resource, scope, object, call)
@@ -173,6 +188,9 @@ impl Api {
         object::set(&mut object, "generation", object::generation(&old) + i64::from(raised));
         if !resource.has_generation {
             object::meta_mut(&mut object).remove("generation");
+        }
+        if resource.role == Role::Policy && scope == Scope::Main {
+            admission::observe(&mut object);
         }
         author.record(Some(&old), &mut object, claims);
         self.validate(resource, &object, Some(&old), warnings)?;

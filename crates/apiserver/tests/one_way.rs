@@ -1,0 +1,230 @@
+//! While the audit trail exists, nothing that is done to FeatureGate, its definition or its policies leads the rows away from a
+//! one-way set. Random calls from a seed, with the controller running.
+
+mod common;
+
+use std::{
+    path::PathBuf,
+    time::{Duration, Instant},
+};
+
+use common::{World, http::Http};
+use featureset::GatesFile;
+use serde_json::{Value, json};
+
+const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+const POLICIES: &str = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies";
+const BINDINGS: &str = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings";
+const CONFIG: &str = "/apis/config.openshift.io/v1";
+const NAMESPACE: &str = "lockgate-gates";
+const CALLS: usize = 60;
+const SETS: [Option<&str>; 6] =
+    [None, Some(""), Some("TechPreviewNoUpgrade"), Some("DevPreviewNoUpgrade"), Some("CustomNoUpgrade"), Some("OKD")];
+const GATES_TOML: &str = r#"
+schema = 1
+version = "1.4.0"
+[gate.Preview]
+description = "d"
+owner = "o"
+contact = "c"
+enhancement = "https://e"
+since = "1.4"
+sets = ["TechPreviewNoUpgrade", "DevPreviewNoUpgrade"]
+[gate.Early]
+description = "d"
+owner = "o"
+contact = "c"
+enhancement = "https://e"
+since = "1.4"
+sets = ["DevPreviewNoUpgrade"]
+[gate.Proven]
+description = "d"
+owner = "o"
+contact = "c"
+enhancement = "https://e"
+since = "1.4"
+sets = ["Default", "OKD", "TechPreviewNoUpgrade", "DevPreviewNoUpgrade"]
+"#;
+
+/// xorshift64*: enough for choices, and the same on every machine.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, end: usize) -> usize {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        (self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 33) as usize % end
+    }
+
+    fn spec(&mut self) -> Value {
+        let mut spec = match SETS[self.below(SETS.len())] {
+            Some(set) => json!({"featureSet": set}),
+            None => json!({}),
+        };
+        if self.below(3) == 0 {
+            spec["customNoUpgrade"] = json!({"enabled": ["Early"], "disabled": ["Preview"]});
+        }
+        spec
+    }
+}
+
+fn gate(spec: Value) -> Value {
+    json!({"apiVersion": "config.openshift.io/v1", "kind": "FeatureGate", "metadata": {"name": "cluster"}, "spec": spec})
+}
+
+async fn put(http: &mut Http, path: &str, object: &Value) -> u16 {
+    let path = format!("{path}?fieldManager=chaos&force=true");
+    http.send("PATCH", &path, "application/apply-patch+yaml", object.to_string()).await.code
+}
+
+/// Applies what a manifest has, as far as it can be applied now.
+async fn install(http: &mut Http, manifest: &str) {
+    for object in featureset::yaml::objects(manifest).unwrap() {
+        let plural = match object["kind"].as_str().unwrap() {
+            "Namespace" => "/api/v1/namespaces",
+            "CustomResourceDefinition" => DEFINITIONS,
+            "ValidatingAdmissionPolicy" => POLICIES,
+            _ => BINDINGS,
+        };
+        put(http, &format!("{plural}/{}", object["metadata"]["name"].as_str().unwrap()), &object).await;
+    }
+}
+
+/// One call by chance; returns what was done and what came of it.
+async fn call(http: &mut Http, random: &mut Random) -> String {
+    let (cluster, definition) =
+        (format!("{CONFIG}/featuregates/cluster"), format!("{DEFINITIONS}/featuregates.config.openshift.io"));
+    let names = ["feature-gate", "keep", "records"].map(|name| format!("{name}.gates.lockgate.io"));
+    let name = &names[random.below(2)];
+    let spec = random.spec();
+    let (what, answer) = match random.below(14) {
+        0 | 1 => ("merge", http.merge(&cluster, json!({"spec": spec})).await.code),
+        2 => ("apply", put(http, &cluster, &gate(spec.clone())).await),
+        3 => {
+            let mut found = http.json("GET", &cluster, Value::Null).await.body;
+            found["spec"] = spec.clone();
+            ("update", http.json("PUT", &cluster, found).await.code)
+        }
+        4 => {
+            let remove = json!([{"op": "remove", "path": "/spec/featureSet"}]).to_string();
+            ("remove the set", http.send("PATCH", &cluster, "application/json-patch+json", remove).await.code)
+        }
+        5 => {
+            let rows = json!({"status": {"featureGates": [{"version": "1.4.0", "enabled": [{"name": "Early"}], "disabled": []}]}});
+            ("other rows", http.merge(&format!("{cluster}/status"), rows).await.code)
+        }
+        6 => ("delete", http.send("DELETE", &cluster, "application/json", "").await.code),
+        7 => ("delete all", http.send("DELETE", &format!("{CONFIG}/featuregates"), "application/json", "").await.code),
+        8 => ("create", http.json("POST", &format!("{CONFIG}/featuregates"), gate(spec.clone())).await.code),
+        9 => {
+            ("delete a binding", http.send("DELETE", &format!("{BINDINGS}/{name}"), "application/json", "").await.code)
+        }
+        10 => {
+            ("delete a policy", http.send("DELETE", &format!("{POLICIES}/{name}"), "application/json", "").await.code)
+        }
+        11 => {
+            let rules = json!([{"op": "remove", "path": "/spec/versions/0/schema/openAPIV3Schema/properties/spec/x-kubernetes-validations"},
+                {"op": "remove", "path": "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/featureSet/x-kubernetes-validations"}]);
+            let code = http.send("PATCH", &definition, "application/json-patch+json", rules.to_string()).await.code;
+            ("take the rules out of the definition", code)
+        }
+        12 => ("delete the definition", http.send("DELETE", &definition, "application/json", "").await.code),
+        _ => {
+            install(http, &featureset::generate::crds()).await;
+            install(http, &featureset::generate::policies(NAMESPACE)).await;
+            ("install all again", 0)
+        }
+    };
+    format!("{what} {spec} {name}: {answer}")
+}
+
+/// Gates that are on in the row of 1.4.0, or why there is none.
+async fn on(http: &mut Http) -> String {
+    let found = http.json("GET", &format!("{CONFIG}/featuregates/cluster"), Value::Null).await.body;
+    let rows = found["status"]["featureGates"].as_array().cloned().unwrap_or_default();
+    let row = rows.iter().find(|row| row["version"] == "1.4.0");
+    let names =
+        row.and_then(|row| row["enabled"].as_array()).into_iter().flatten().filter_map(|gate| gate["name"].as_str());
+    if row.is_some() { names.collect::<Vec<_>>().join(",") } else { "no row".to_owned() }
+}
+
+async fn until(http: &mut Http, want: &str, log: &[String]) {
+    let end = Instant::now() + Duration::from_secs(60);
+    loop {
+        let found = on(http).await;
+        if found == want {
+            return;
+        }
+        // A definition that was on its way out when it was applied is to be applied again.
+        install(http, &featureset::generate::crds()).await;
+        assert!(Instant::now() < end, "rows are {found:?}, not {want:?}, after\n{}", log.join("\n"));
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
+fn controller(kubeconfig: PathBuf) -> impl Future<Output = ()> {
+    let mut options = operator::Options::new(&GatesFile::parse(GATES_TOML).unwrap(), "1.4.0", None).unwrap();
+    options.kubeconfig = Some(kubeconfig);
+    options.timing.resync = Duration::from_millis(500);
+    async move { operator::run(options, std::future::pending()).await.unwrap() }
+}
+
+fn run(set: &str, want: &str, seed: u64) {
+    println!("SEED {seed}");
+    let world = World::start();
+    world.run(async {
+        let mut http = Http::connect(world.api()).await;
+        let mut random = Random(seed | 1);
+        install(&mut http, &featureset::generate::crds()).await;
+        install(&mut http, &featureset::generate::namespace(NAMESPACE)).await;
+        install(&mut http, &featureset::generate::policies(NAMESPACE)).await;
+        let version = json!({"apiVersion": "config.openshift.io/v1", "kind": "ClusterVersion",
+            "metadata": {"name": "version"}, "spec": {"clusterID": "x"}});
+        assert_eq!(http.json("POST", &format!("{CONFIG}/clusterversions"), version).await.code, 201);
+        let status = json!({"status": {"desired": {"version": "1.4.0"}, "history": []}});
+        http.merge(&format!("{CONFIG}/clusterversions/version/status"), status).await;
+        let _controller = tokio::spawn(controller(world.api().kubeconfig().to_owned()));
+        until(&mut http, "Proven", &[]).await;
+        let chosen = http.merge(&format!("{CONFIG}/featuregates/cluster"), json!({"spec": {"featureSet": set}})).await;
+        assert_eq!(chosen.code, 200, "{}", chosen.body);
+        until(&mut http, want, &[]).await;
+
+        let mut log = vec![format!("SEED {seed} {set}")];
+        for _ in 0..CALLS {
+            log.push(call(&mut http, &mut random).await);
+            // Some calls come at once after each other, some after the controller had its say.
+            if random.below(3) > 0 {
+                tokio::time::sleep(Duration::from_millis(random.below(150) as u64)).await;
+            }
+            if random.below(5) == 0 {
+                install(&mut http, &featureset::generate::crds()).await;
+                log.push(format!("-- rows: {}", on(&mut http).await));
+                until(&mut http, want, &log).await;
+            }
+        }
+        install(&mut http, &featureset::generate::crds()).await;
+        install(&mut http, &featureset::generate::policies(NAMESPACE)).await;
+        until(&mut http, want, &log).await;
+        let taken = log.iter().filter(|line| line.ends_with(": 200") || line.ends_with(": 201")).count();
+        assert!(taken > CALLS / 6, "too little got through to show anything\n{}", log.join("\n"));
+        println!("{taken} of {CALLS} calls were taken; SEED {seed}");
+    });
+}
+
+/// From `LOCKGATE_SEED`, or the time.
+fn seed() -> u64 {
+    let given = std::env::var("LOCKGATE_SEED").ok().and_then(|text| text.parse().ok());
+    let now = || std::time::SystemTime::UNIX_EPOCH.elapsed().map_or(7, |elapsed| elapsed.as_nanos() as u64);
+    given.unwrap_or_else(now)
+}
+
+#[test]
+fn tech_preview_is_for_ever() {
+    run("TechPreviewNoUpgrade", "Preview,Proven", seed());
+}
+
+#[test]
+fn dev_preview_is_for_ever() {
+    run("DevPreviewNoUpgrade", "Early,Preview,Proven", seed());
+}

@@ -1,0 +1,82 @@
+//! One step of the controller with 100 versions of 200 gates: the decision alone, and reading the registries, which a controller
+//! does once for each.
+
+#[path = "../tests/support/mod.rs"]
+mod support;
+
+use std::{collections::BTreeMap, hint::black_box};
+
+use criterion::{Criterion, criterion_group, criterion_main};
+use featureset::{
+    Registry,
+    audit::Trail,
+    config_map::{of_config_map, version_of},
+    object::ClusterOperator,
+    sync::{World, sync},
+};
+use serde_json::json;
+use support::{Cluster, NAMESPACE, registry};
+
+type Registries = BTreeMap<String, Result<Registry, String>>;
+
+/// A cluster that has come to rest in a preview set.
+fn settled() -> (Cluster, Registry) {
+    let gates: Vec<String> = (0..200).map(|i| format!("GateWithAnOrdinaryName{i:03}:TechPreviewNoUpgrade")).collect();
+    let gates: Vec<&str> = gates.iter().map(String::as_str).collect();
+    let versions: Vec<String> = (0..100).map(|i| format!("1.{i}.0")).collect();
+    let mut cluster = Cluster::default();
+    let own = registry(&versions[0], &gates);
+    versions[1..].iter().for_each(|version| cluster.put_registry(&registry(version, &gates)));
+    cluster.history("1.0.0", &versions.iter().map(String::as_str).collect::<Vec<_>>());
+    cluster.settle(&own);
+    cluster.choose(json!({"featureSet": "TechPreviewNoUpgrade"}));
+    cluster.settle(&own);
+    (cluster, own)
+}
+
+fn read(cluster: &Cluster) -> Registries {
+    let one = |object| {
+        (version_of(object).unwrap_or_default().to_owned(), of_config_map(object).map_err(|error| error.to_string()))
+    };
+    cluster.registries.iter().map(one).collect()
+}
+
+fn decide(cluster: &Cluster, own: &Registry, registries: &Registries, set: &str) -> usize {
+    let mut gate = cluster.feature_gate.clone();
+    if let Some(gate) = &mut gate {
+        gate.spec.feature_set = Some(set.to_owned());
+    }
+    let world = World {
+        own,
+        profile: "default",
+        namespace: NAMESPACE,
+        operator_name: ClusterOperator::NAME,
+        feature_gate: gate.as_ref(),
+        cluster_version: cluster.cluster_version.as_ref(),
+        cluster_operator: cluster.cluster_operator.as_ref(),
+        registries,
+        audit: &Trail::read(&cluster.audit),
+        acks: &cluster.acks,
+        now: (0, "2026-01-01T00:00:00Z"),
+    };
+    sync(&world).len()
+}
+
+fn step(criterion: &mut Criterion) {
+    let (cluster, own) = settled();
+    let registries = read(&cluster);
+    assert_eq!(decide(&cluster, &own, &registries, "TechPreviewNoUpgrade"), 0, "at rest nothing is written");
+    let mut group = criterion.benchmark_group("100 versions of 200 gates");
+    group.sample_size(20);
+    group.bench_function("a step at rest", |bench| {
+        bench.iter(|| decide(black_box(&cluster), &own, &registries, "TechPreviewNoUpgrade"))
+    });
+    group.bench_function("a step that refuses another set", |bench| {
+        bench.iter(|| decide(black_box(&cluster), &own, &registries, "OKD"))
+    });
+    group.bench_function("reading the registries", |bench| bench.iter(|| read(black_box(&cluster)).len()));
+    group.finish();
+}
+
+criterion_group!(benches, step);
+criterion_main!(benches);
