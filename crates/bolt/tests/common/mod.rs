@@ -11,6 +11,7 @@ use std::{
 
 use bolt::{Db, Options, ReadTx};
 
+#[allow(unused_imports, reason = "each test file uses a part")]
 pub use self::rng::Rng;
 
 pub type Model = BTreeMap<Vec<u8>, BTreeMap<Vec<u8>, Vec<u8>>>;

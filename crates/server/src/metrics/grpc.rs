@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
-use http::{HeaderMap, Request, Response};
+use http::{HeaderMap, HeaderName, Request, Response};
 use http_body::{Body, Frame, SizeHint};
 use parking_lot::RwLock;
 use pin_project_lite::pin_project;
@@ -114,6 +114,10 @@ impl Grpc {
     }
 }
 
+// As names: a text would be read anew in every call.
+const CLIENT_API_VERSION: HeaderName = HeaderName::from_static("client-api-version");
+const HAS_LEADER: HeaderName = HeaderName::from_static("hasleader");
+
 /// What a call may be.
 #[derive(Clone)]
 pub struct Guard {
@@ -158,7 +162,7 @@ impl Guard {
         if (self.is_learner)() && !SERVED_BY_LEARNERS.contains(&(service, name)) {
             return Some(status::not_supported_for_learner());
         }
-        let version = headers.get("client-api-version");
+        let version = headers.get(CLIENT_API_VERSION);
         if version.is_some_and(|value| std::str::from_utf8(value.as_bytes()).is_err()) {
             return Some(status::invalid_client_api_version());
         }
@@ -172,7 +176,7 @@ impl Guard {
 }
 
 fn needs_leader(headers: &HeaderMap) -> bool {
-    headers.get("hasleader").is_some_and(|value| value.as_bytes() == b"true")
+    headers.get(HAS_LEADER).is_some_and(|value| value.as_bytes() == b"true")
 }
 
 /// Counts every call of a method that etcd has; other paths pass untouched.
@@ -278,7 +282,7 @@ impl Call {
     fn start(grpc: &Arc<Grpc>, method: usize, headers: &HeaderMap, slow: Duration) -> Call {
         let m = &grpc.methods[method];
         m.started.inc();
-        let version = headers.get("client-api-version").map_or(Ok("unknown"), |value| value.to_str());
+        let version = headers.get(CLIENT_API_VERSION).map_or(Ok("unknown"), |value| value.to_str());
         grpc.count_client(version.unwrap_or("unknown"), m.is_stream);
         Call { grpc: grpc.clone(), method, started: Instant::now(), slow, finished: false }
     }
@@ -294,7 +298,7 @@ impl Call {
     }
 
     fn finish_by(&mut self, headers: &HeaderMap) {
-        if let Some(status) = headers.get("grpc-status") {
+        if let Some(status) = headers.get(Status::GRPC_STATUS) {
             let code = status.to_str().ok().and_then(|code| code.parse::<usize>().ok());
             self.finish(code.filter(|code| *code < CODES.len()).unwrap_or(UNKNOWN));
         }

@@ -13,6 +13,7 @@ use std::{
     time::Duration,
 };
 
+#[allow(unused_imports, reason = "each test file uses a part")]
 pub use self::rng::Rng;
 use prost::Message;
 use storage::{Backend, Bucket, Options, Read, RevisionKey, schema};
