@@ -1,5 +1,6 @@
 //! Custom resource definitions: what they must be, what state they are in, and the resources they make.
 
+mod beta;
 mod conversion;
 mod gating;
 mod names;
@@ -13,6 +14,7 @@ use fieldgate::Gates;
 use serde_json::{Value, json};
 
 pub use self::{
+    beta::parse,
     status::{FINALIZER, decide_status, is_established, mark_terminating},
     validate::validate,
 };
