@@ -41,3 +41,19 @@ watched() {
     wait "$watcher" 2> /dev/null
     cat watched.log
 }
+
+# Three servers on one store, for shared.txt.
+ours() { kubectl --kubeconfig "$OURS" "$@"; }
+off() { kubectl --kubeconfig "$OFF" "$@"; }
+real() { kubectl --kubeconfig "$REAL" "$@"; }
+
+# all KIND NAME: whether all servers show the same, managers included.
+all() {
+    local server
+    for server in ours off real; do
+        "$server" get "$@" -o json --show-managed-fields > "$server.json" || return 1
+    done
+    if diff ours.json real.json && diff off.json real.json; then echo same; fi
+}
+widgets() { sed -e 's/gadget/widget/g; s/Gadget/Widget/; s/\[ga\]/[wi]/' "$1"; }
+[ -e widgets.yaml ] || { widgets gadgets.yaml > widgets.yaml; widgets one.yaml > wone.yaml; }

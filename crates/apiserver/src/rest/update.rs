@@ -191,7 +191,8 @@ fn check_version(resource: &Resource, object: &Value, old: &Value) -> Result<()>
     match object::meta(object, "resourceVersion") {
         "" if !resource.unconditional_update => {
             let error = FieldError::invalid("metadata.resourceVersion", 0, "must be specified for an update");
-            return Err(Status::invalid(&resource.kind_name(), name, &[error]));
+            // Kubernetes names the resource here, where it names the kind elsewhere.
+            return Err(Status::invalid(&resource.name(), name, &[error]));
         }
         "" => {}
         version if version != object::meta(old, "resourceVersion") => {

@@ -61,6 +61,15 @@ impl Api {
         bail!("the API server does not serve after {READY_MAX:?}:\n{}", self.log_text())
     }
 
+    /// The key of its authority.
+    pub fn key(&self) -> PathBuf {
+        self.kubeconfig.with_file_name("pki").join("ca.key")
+    }
+
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
     pub fn log_text(&self) -> String {
         fs::read_to_string(&self.log).unwrap_or_default()
     }

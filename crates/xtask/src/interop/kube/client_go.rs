@@ -49,9 +49,15 @@ fn both(world: &World, base: &Path, start: impl Fn(&Path) -> Result<Pair>) -> Re
 }
 
 /// The program of `interop/client-go` in one of its modes.
-pub fn command(world: &World, mode: &str, apis: &[&Api]) -> Result<Command> {
+pub fn program(world: &World, mode: &str) -> Result<Command> {
     let mut command = Command::new(peer::find(&world.cache.join(CLIENTS), "client-go", "scenario")?);
     command.arg(mode).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    Ok(command)
+}
+
+/// The same, against these servers.
+pub fn command(world: &World, mode: &str, apis: &[&Api]) -> Result<Command> {
+    let mut command = program(world, mode)?;
     for api in apis {
         command.arg("-kubeconfig").arg(&api.kubeconfig);
     }

@@ -3,7 +3,7 @@
 use std::{
     ffi::OsString,
     fs,
-    path::Path,
+    path::{Path, PathBuf},
     process::{Command, Stdio},
     thread,
 };
@@ -45,38 +45,66 @@ fn every_version(world: &World, base: &Path) -> Result<Ending> {
     Ok(Ending::Well(format!("{} steps each with {}", steps.len(), versions.join(", "))))
 }
 
-fn one_version(world: &World, base: &Path, bin: &Path, steps: &[Step]) -> Result<()> {
-    let files = base.join("files");
-    fs::create_dir_all(&files)?;
-    for entry in fs::read_dir(root()?.join("interop/kubectl"))? {
-        let path = entry?.path();
-        fs::copy(&path, files.join(path.file_name().unwrap_or_default()))?;
-    }
+fn one_version(world: &World, base: &Path, kubectl: &Path, steps: &[Step]) -> Result<()> {
+    fs::create_dir_all(base)?;
     let mut pair = Pair::start(world, base, &world.ours)?;
-    for step in steps {
-        let bin = bin.parent().unwrap_or(bin);
-        let (code, said) = bash(&files, bin, &pair.api.kubeconfig, &step.command)?;
-        if let Err(missing) = step.check(code, &said) {
-            bail!("line {}: $ {}\n{missing}; it ended with {code} and said:\n{said}", step.line, step.command);
-        }
-    }
+    let mut shell = Shell::new(base, kubectl)?;
+    shell.env.push(("KUBECONFIG", pair.api.kubeconfig.clone()));
+    shell.run(steps)?;
     pair.api.check_well()
 }
 
-/// Exit code, and what was said on both channels.
-fn bash(files: &Path, bin: &Path, kubeconfig: &Path, command: &str) -> Result<(i32, String)> {
-    let mut path = OsString::from(bin);
-    path.push(":");
-    path.push(std::env::var_os("PATH").unwrap_or_default());
-    let output = Command::new("bash")
-        .args(["-c", &format!(". ./prelude.sh\nexec 2>&1\n{command}")])
-        .current_dir(files)
-        .env("PATH", path)
-        .env("KUBECONFIG", kubeconfig)
-        // The cache of discovery lives at home.
-        .env("HOME", files)
-        .stdin(Stdio::null())
-        .output()
-        .context("failed to run bash")?;
-    Ok((output.status.code().unwrap_or(-1), String::from_utf8_lossy(&output.stdout).into_owned()))
+/// The newest kubectl that is built by default.
+pub fn newest(world: &World) -> Result<PathBuf> {
+    let programs = peer::programs()?;
+    let last = programs.iter().rfind(|program| program.name == "kubectl" && !program.only_all);
+    peer::find(&world.cache, last.context("interop/peers.txt lists no kubectl")?.dir, "kubectl")
+}
+
+/// Where stories are told: a copy of `interop/kubectl`, with one kubectl first in the path.
+pub struct Shell {
+    files: PathBuf,
+    path: OsString,
+    pub env: Vec<(&'static str, PathBuf)>,
+}
+
+impl Shell {
+    pub fn new(base: &Path, kubectl: &Path) -> Result<Shell> {
+        let files = base.join("files");
+        fs::create_dir_all(&files)?;
+        for entry in fs::read_dir(root()?.join("interop/kubectl"))? {
+            let path = entry?.path();
+            fs::copy(&path, files.join(path.file_name().unwrap_or_default()))?;
+        }
+        let mut path = OsString::from(kubectl.parent().unwrap_or(kubectl));
+        path.push(":");
+        path.push(std::env::var_os("PATH").unwrap_or_default());
+        Ok(Shell { files, path, env: Vec::new() })
+    }
+
+    /// Fails at the first step that is not as expected.
+    pub fn run(&self, steps: &[Step]) -> Result<()> {
+        for step in steps {
+            let (code, said) = self.bash(&step.command)?;
+            if let Err(missing) = step.check(code, &said) {
+                bail!("line {}: $ {}\n{missing}; it ended with {code} and said:\n{said}", step.line, step.command);
+            }
+        }
+        Ok(())
+    }
+
+    /// Exit code, and what was said on both channels.
+    fn bash(&self, command: &str) -> Result<(i32, String)> {
+        let output = Command::new("bash")
+            .args(["-c", &format!(". ./prelude.sh\nexec 2>&1\n{command}")])
+            .current_dir(&self.files)
+            .env("PATH", &self.path)
+            // The cache of discovery lives at home.
+            .env("HOME", &self.files)
+            .envs(self.env.iter().map(|(name, value)| (name, value)))
+            .stdin(Stdio::null())
+            .output()
+            .context("failed to run bash")?;
+        Ok((output.status.code().unwrap_or(-1), String::from_utf8_lossy(&output.stdout).into_owned()))
+    }
 }

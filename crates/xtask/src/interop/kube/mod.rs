@@ -3,8 +3,10 @@
 mod api;
 pub(super) mod build;
 mod client_go;
+mod figures;
 mod kubectl;
 mod python;
+mod real;
 mod script;
 mod two_servers;
 
@@ -34,6 +36,13 @@ pub fn run(args: &Args) -> Result<ExitCode> {
 }
 
 fn scenarios() -> Vec<Scenario> {
-    let lists = [kubectl::SCENARIOS, client_go::SCENARIOS, python::SCENARIOS, two_servers::SCENARIOS];
+    let lists = [
+        kubectl::SCENARIOS,
+        client_go::SCENARIOS,
+        python::SCENARIOS,
+        two_servers::SCENARIOS,
+        real::SCENARIOS,
+        figures::SCENARIOS,
+    ];
     lists.into_iter().flatten().map(Scenario::copy).collect()
 }
