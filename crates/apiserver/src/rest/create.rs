@@ -7,7 +7,7 @@ use super::{
     admit::{self, Scope, Sides},
     apply::Apply,
     own::{self, Author},
-    present,
+    present, versions,
 };
 use crate::{
     crd,
@@ -72,6 +72,7 @@ impl Api {
             };
             let mut object = self.prepare_create(&resource, object, &mut said)?;
             author.record(None, &mut object, claims);
+            versions::fit(&resource, &mut object);
             let name = object::meta(&object, "name").to_owned();
             self.check_namespace(&resource, target.namespace.as_deref(), &name).await?;
             let key = resource.key(target.namespace.as_deref(), &name);

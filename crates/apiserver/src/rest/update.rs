@@ -7,7 +7,7 @@ use super::{
     admit::{self, Scope, Sides, stored},
     apply::Apply,
     own::{self, Author, Claims},
-    scale,
+    scale, versions,
 };
 use crate::{
     crd,
@@ -89,7 +89,8 @@ impl Api {
             let entry = self.store.get(&key).await?.ok_or_else(|| Status::not_found(&resource.name(), name))?;
             let mut said = Warnings::default();
             let old = self.read(&resource, &entry).await?;
-            let object = self.prepare_update(&resource, target, (&entry, old), intent, scope, call, &mut said)?;
+            let mut object = self.prepare_update(&resource, target, (&entry, old), intent, scope, call, &mut said)?;
+            versions::fit(&resource, &mut object);
             let value = self.encoded(&resource, &object).await?;
             let gone = object::is_deleting(&object)
                 && object::list(&object, "finalizers").is_empty()
