@@ -20,6 +20,7 @@ type options struct {
 	pids        repeated
 	count       int
 	writers     int
+	gates       bool
 }
 
 // repeated is a flag that can be given more than once.
@@ -31,6 +32,7 @@ func (s *repeated) Set(value string) error { *s = append(*s, value); return nil 
 var modes = map[string]func(context.Context, options) (string, error){
 	"figures":  figures,
 	"flips":    flips,
+	"gated":    gated,
 	"informer": informer,
 	"watches":  watches,
 }
@@ -46,7 +48,7 @@ func main() {
 
 func run(args []string) (string, error) {
 	if len(args) == 0 || modes[args[0]] == nil {
-		return "", errors.New("give a mode: figures, flips, informer or watches")
+		return "", errors.New("give a mode: figures, flips, gated, informer or watches")
 	}
 	// What client-go says about connections that break is meant to happen here.
 	klog.SetLogger(logr.Discard())
@@ -57,6 +59,7 @@ func run(args []string) (string, error) {
 	set.Var(&o.pids, "pid", "a process whose CPU is counted; may be given more than once")
 	set.IntVar(&o.count, "count", 100, "how many flips, writes of an object, or objects")
 	set.IntVar(&o.writers, "writers", 2, "writers on each server")
+	set.BoolVar(&o.gates, "gates", false, "put fields behind gates that are off")
 	if err := set.Parse(args[1:]); err != nil {
 		return "", err
 	}

@@ -117,6 +117,7 @@ impl Server {
         let metrics = Metrics::new()?;
         let (sender, receiver) = watch::channel(Arc::new(catalog));
         let api = Api {
+            printed: Arc::default(),
             store: store.clone(),
             catalog: receiver,
             metrics: metrics.clone(),

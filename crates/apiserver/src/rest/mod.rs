@@ -8,6 +8,7 @@ mod list;
 mod options;
 mod own;
 mod present;
+mod printed;
 mod read;
 mod scale;
 #[cfg(test)]
@@ -24,6 +25,7 @@ use tokio::sync::{Notify, watch as channel};
 
 pub use self::{
     admit::{encode, stored},
+    printed::Printed,
     update::Intent,
 };
 use crate::{
@@ -53,6 +55,8 @@ pub struct Api {
     pub field_gates: bool,
     /// How often a watch that asks for bookmarks gets one.
     pub bookmark_every: Duration,
+    /// Events that watches have sent lately.
+    pub printed: Arc<Printed>,
 }
 
 /// One request, read and parsed.
