@@ -59,6 +59,7 @@ pub fn resource(basics: Basics<'_>) -> Resource {
         unconditional_update: !governs,
         strategic: role != Role::Definition,
         stored_version: crate::resource::group_version(group, "v1"),
+        stored_schema: None,
         schema: Schema::parse(&schema),
         rules: None,
         types: Arc::new(Types::from([(crate::resource::group_version(group, "v1"), Node::of_object(&schema))])),

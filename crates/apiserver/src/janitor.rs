@@ -95,7 +95,7 @@ async fn settle(api: &Api, definition: &Definition, catalog: &Catalog) -> Result
 /// Deletes all objects of a definition, then lets go of it.
 async fn end_definition(api: &Api, key: &str) -> Result<bool> {
     let Some(entry) = api.store.get(key).await? else { return Ok(true) };
-    let mut found: Value = serde_json::from_slice(&entry.value).unwrap_or_default();
+    let mut found = crd::parse(&entry.value).unwrap_or_default();
     let definition = Definition { key: key.to_owned(), revision: entry.revision, object: found.clone() };
     let resource = crd::resources(&definition, false).into_iter().next();
     if let Some(resource) = &resource

@@ -4,7 +4,6 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use client::mvccpb::event::EventType;
 use futures_util::StreamExt;
-use serde_json::Value;
 use tokio::sync::watch;
 
 use crate::{
@@ -23,7 +22,7 @@ fn prefix() -> String {
 }
 
 fn definition(entry: &Entry) -> Option<Definition> {
-    match serde_json::from_slice::<Value>(&entry.value) {
+    match crd::parse(&entry.value) {
         Ok(object) => Some(Definition { key: entry.key.clone(), revision: entry.revision, object }),
         Err(error) => {
             tracing::warn!(key = entry.key, %error, "a definition that is not JSON is not served");

@@ -64,6 +64,8 @@ pub struct Resource {
     pub strategic: bool,
     /// The `apiVersion` under which objects are stored.
     pub stored_version: String,
+    /// The schema of the version that objects are stored in, where it is another than this and only the name tells them apart.
+    pub stored_schema: Option<Schema>,
     pub schema: Schema,
     /// Rules of the schema, where it has any.
     pub rules: Option<Arc<Tree>>,

@@ -119,6 +119,7 @@ impl Server {
         let (sender, receiver) = watch::channel(Arc::new(catalog));
         let (policies_sender, policies) = watch::channel(Arc::new(policies));
         let api = Api {
+            printed: Arc::default(),
             store: store.clone(),
             catalog: receiver,
             policies,

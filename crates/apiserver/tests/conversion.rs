@@ -1,8 +1,11 @@
-//! Versions that a webhook converts, with the real kubectl.
+//! Versions of a kind: converted by a webhook, with the real kubectl, and told apart by their names alone.
 
 mod common;
 
-use common::{World, has_kubectl, webhook::Webhook};
+use common::{World, has_kubectl, http::Http, webhook::Webhook};
+use serde_json::json;
+
+const CRDS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 
 fn definition(webhook: &Webhook, storage: &str) -> String {
     let stores = |version: &str| version == storage;
@@ -134,4 +137,37 @@ fn a_webhook_that_fails_is_named_and_deletes_go_on() {
     assert_eq!(world.kubectl(&["get", V1, "a", "-o", "jsonpath={.spec.hostPort}"]).good(), "a.example:80");
     world.kubectl(&["delete", V1, "a"]).good();
     world.kubectl(&["delete", "crd", "links.stable.example.com", "--timeout=20s"]).good();
+}
+
+/// As Kubernetes does, and as an example of kube-rs expects: what is written through another version is pruned to the one it is stored in.
+#[test]
+fn without_a_webhook_the_storage_version_decides_what_is_kept() {
+    let world = World::start();
+    let version = |name: &str, storage: bool, field: &str| {
+        let spec = json!({"type": "object", "properties": {"name": {"type": "string"}, field: {"type": "string"}}});
+        json!({"name": name, "served": true, "storage": storage,
+               "schema": {"openAPIV3Schema": {"type": "object", "properties": {"spec": spec}}}})
+    };
+    let definition = json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": "many.g.example.com"},
+        "spec": {"group": "g.example.com", "scope": "Namespaced", "names": {"plural": "many", "kind": "Many"},
+            "versions": [version("v1", true, "old"), version("v2", false, "new")]}});
+    let path = |version: &str| format!("/apis/g.example.com/{version}/namespaces/default/many");
+    world.run(async {
+        let mut http = Http::connect(world.api()).await;
+        assert_eq!(http.json("POST", CRDS, definition).await.code, 201);
+        let object = json!({"apiVersion": "g.example.com/v2", "kind": "Many", "metadata": {"name": "a"},
+            "spec": {"name": "x", "new": "y"}});
+        let made = http.json("POST", &path("v2"), object).await;
+        assert_eq!((made.code, &made.body["spec"]), (201, &json!({"name": "x"})), "{}", made.body);
+        let patched = http.merge(&format!("{}/a", path("v2")), json!({"spec": {"name": "z", "new": "y"}})).await;
+        assert_eq!((patched.code, &patched.body["spec"]), (200, &json!({"name": "z"})), "{}", patched.body);
+        let patched = http.merge(&format!("{}/a", path("v1")), json!({"spec": {"old": "o"}})).await;
+        assert_eq!(patched.body["spec"], json!({"name": "z", "old": "o"}));
+        let storage =
+            |second: bool| json!({"spec": {"versions": [version("v1", !second, "old"), version("v2", second, "new")]}});
+        assert_eq!(http.merge(&format!("{CRDS}/many.g.example.com"), storage(true)).await.code, 200);
+        let patched = http.merge(&format!("{}/a", path("v2")), json!({"spec": {"new": "y"}})).await;
+        assert_eq!(patched.body["spec"], json!({"name": "z", "new": "y"}));
+    });
 }

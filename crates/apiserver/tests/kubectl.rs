@@ -60,6 +60,11 @@ fn custom_resources_from_apply_to_delete() {
     world.kubectl_with(&["replace", "-f", "-"], &edited).good();
     let refused = world.kubectl_with(&["replace", "-f", "-"], &edited).bad();
     assert!(refused.contains("the object has been modified"), "{refused}");
+    let unseen = r#"{"metadata":{"resourceVersion":null}}"#;
+    assert_eq!(
+        world.kubectl(&["patch", "ct", "my-cron", "--type=merge", "-p", unseen]).bad(),
+        "The crontabs \"my-cron\" is invalid: metadata.resourceVersion: Invalid value: 0: must be specified for an update\n"
+    );
     world.kubectl(&["label", "ct", "my-cron", "color=red"]).good();
     world.kubectl(&["annotate", "ct", "my-cron", "note=x"]).good();
 

@@ -1,8 +1,10 @@
 //! A custom resource from its definition to its end, through kube: discovery, objects, errors, applies, both kinds of watchers, metadata
-//! alone, a controller with a finalizer, an admission policy, pages, deletion of many. Says `ok` at the end, or fails at the first difference.
+//! alone, a controller with a finalizer, an admission policy, pages, deletion of many, two versions, a reflector. Says `ok` at the end, or fails at
+//! the first difference.
 
 mod controller;
 mod policies;
+mod versions;
 
 use std::{future::Future, time::Duration};
 
@@ -23,7 +25,7 @@ use kube::{
 use serde_json::json;
 
 const CRD: &str = "foos.clux.dev";
-const WAIT_MAX: Duration = Duration::from_secs(15);
+pub const WAIT_MAX: Duration = Duration::from_secs(15);
 
 #[derive(CustomResource, Clone, Debug, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
 #[kube(group = "clux.dev", version = "v1", kind = "Foo", namespaced, status = "FooStatus", shortname = "f")]
@@ -54,6 +56,7 @@ async fn main() -> Result<()> {
     controller::run(&client, &foos).await.context("controller")?;
     policies::run(&client, &foos).await.context("policies")?;
     many(&foos).await.context("many")?;
+    versions::run(&client).await.context("versions")?;
     Api::<CustomResourceDefinition>::all(client).delete(CRD, &DeleteParams::default()).await?;
     println!("ok");
     Ok(())

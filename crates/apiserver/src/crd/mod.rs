@@ -1,5 +1,6 @@
 //! Custom resource definitions: what they must be, what state they are in, and the resources they make.
 
+mod beta;
 mod conversion;
 mod gating;
 mod names;
@@ -13,6 +14,7 @@ use fieldgate::Gates;
 use serde_json::{Value, json};
 
 pub use self::{
+    beta::parse,
     status::{FINALIZER, decide_status, is_established, mark_terminating},
     validate::validate,
 };
@@ -92,6 +94,15 @@ fn open() -> Value {
     json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true})
 }
 
+/// What is written through another version keeps only what the storage version has a place for, as it is converted before it is stored.
+/// A webhook answers for what it makes.
+fn stored_schema(object: &Value, version: &str) -> Option<Schema> {
+    let stored = storage_version(object)?;
+    let other = stored["name"] != version && object["spec"]["conversion"]["strategy"] != "Webhook";
+    let schema = stored["schema"].get("openAPIV3Schema").filter(|_| other)?;
+    Some(Schema::parse(schema))
+}
+
 fn resource(definition: &Definition, version: &Value, types: Arc<Types>, field_gates: bool) -> Resource {
     let spec = &definition.object["spec"];
     let names = &definition.object["status"]["acceptedNames"];
@@ -110,6 +121,7 @@ fn resource(definition: &Definition, version: &Value, types: Arc<Types>, field_g
     });
     Resource {
         stored_version: group_version(&group, &stored),
+        stored_schema: stored_schema(&definition.object, &name),
         plural: text(&names["plural"]),
         singular: text(&names["singular"]),
         kind: text(&names["kind"]),

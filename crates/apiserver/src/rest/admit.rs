@@ -63,7 +63,11 @@ pub fn stored(resource: &Resource, entry: &Entry) -> Result<Value> {
         let why = || Status::internal(format!("the object stored at {} cannot be read", entry.key));
         return protobuf::decode(&entry.value).ok_or_else(why);
     }
-    serde_json::from_slice(&entry.value).map_err(|error| {
+    let read = match resource.role {
+        Role::Definition => crd::parse(&entry.value),
+        _ => serde_json::from_slice(&entry.value),
+    };
+    read.map_err(|error| {
         let why = format!("the object stored at {} is not JSON and cannot be read ({error})", entry.key);
         tracing::warn!(key = entry.key, kind = resource.kind, "{why}");
         Status::internal(why)

@@ -7,7 +7,7 @@ use super::{
     admit::{self, Scope, Sides},
     apply::Apply,
     own::{self, Author},
-    police, present,
+    police, present, versions,
 };
 use crate::{
     admission::{self, Attributes, Operation},
@@ -86,6 +86,7 @@ impl Api {
                 options: police::options(call, "CreateOptions"),
             };
             let policed = self.police(&attributes, &object, &Value::Null, &mut said).await?;
+            versions::fit(&resource, &mut object);
             let key = resource.key(target.namespace.as_deref(), &name);
             if dry_run {
                 if self.store.get(&key).await?.is_some() {

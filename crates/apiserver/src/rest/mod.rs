@@ -9,6 +9,7 @@ mod options;
 mod own;
 mod police;
 mod present;
+mod printed;
 mod read;
 mod scale;
 #[cfg(test)]
@@ -25,6 +26,7 @@ use tokio::sync::{Notify, watch as channel};
 
 pub use self::{
     admit::{encode, stored},
+    printed::Printed,
     update::Intent,
 };
 use crate::{
@@ -57,6 +59,8 @@ pub struct Api {
     pub field_gates: bool,
     /// How often a watch that asks for bookmarks gets one.
     pub bookmark_every: Duration,
+    /// Events that watches have sent lately.
+    pub printed: Arc<Printed>,
 }
 
 /// One request, read and parsed.

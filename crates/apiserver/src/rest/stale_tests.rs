@@ -63,6 +63,7 @@ async fn stale_server(store: &Store) -> (Api, watch::Sender<Arc<Catalog>>, watch
     let (metrics, janitor) = (Metrics::new().unwrap(), Arc::new(Notify::new()));
     (
         Api {
+            printed: Arc::default(),
             store: store.clone(),
             catalog,
             policies,

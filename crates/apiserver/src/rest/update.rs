@@ -8,7 +8,7 @@ use super::{
     apply::Apply,
     create::place_of,
     own::{self, Author, Claims},
-    police, scale,
+    police, scale, versions,
 };
 use crate::{
     admission::{self, Attributes, Operation},
@@ -91,7 +91,7 @@ impl Api {
             let entry = self.store.get(&key).await?.ok_or_else(|| Status::not_found(&resource.name(), name))?;
             let mut said = Warnings::default();
             let old = self.read(&resource, &entry).await?;
-            let object =
+            let mut object =
                 self.prepare_update(&resource, target, (&entry, old.clone()), intent, scope, call, &mut said)?;
             let attributes = Attributes {
                 resource: &resource,
@@ -105,6 +105,7 @@ impl Api {
             };
             let (new, old) = (scale::seen(&resource, scope, &object)?, scale::seen(&resource, scope, &old)?);
             let policed = self.police(&attributes, &new, &old, &mut said).await?;
+            versions::fit(&resource, &mut object);
             let value = self.encoded(&resource, &object).await?;
             let gone = object::is_deleting(&object)
                 && object::list(&object, "finalizers").is_empty()
@@ -209,7 +210,8 @@ fn check_version(resource: &Resource, object: &Value, old: &Value) -> Result<()>
     match object::meta(object, "resourceVersion") {
         "" if !resource.unconditional_update => {
             let error = FieldError::invalid("metadata.resourceVersion", 0, "must be specified for an update");
-            return Err(Status::invalid(&resource.kind_name(), name, &[error]));
+            // Kubernetes names the resource here, where it names the kind elsewhere.
+            return Err(Status::invalid(&resource.name(), name, &[error]));
         }
         "" => {}
         version if version != object::meta(old, "resourceVersion") => {

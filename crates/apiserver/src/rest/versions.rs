@@ -9,6 +9,7 @@ use super::{
 use crate::{
     convert::Converter,
     resource::Resource,
+    schema,
     status::{Result, Status},
     store::Entry,
 };
@@ -38,6 +39,13 @@ impl Api {
     pub(super) async fn encoded(&self, resource: &Resource, object: &Value) -> Result<Value> {
         let object = convert(resource, vec![object.clone()], &resource.stored_version).await?.remove(0);
         Ok(encode(resource, &object))
+    }
+}
+
+/// Leaves out what will not be stored, so that it is not answered either.
+pub(super) fn fit(resource: &Resource, object: &mut Value) {
+    if let Some(schema) = &resource.stored_schema {
+        schema::prune(schema, object);
     }
 }
 

@@ -16,6 +16,7 @@ use super::{
     Api, Call,
     options::{self, WatchStart},
     present,
+    printed::Change,
 };
 use crate::{
     object,
@@ -168,13 +169,28 @@ impl Watch {
             return self.bookmark(revision.max(self.seen), false).await;
         }
         for event in response.events {
-            match self.translate(event).await {
-                Ok(Some((kind, object))) => self.send(kind, object).await?,
-                Ok(None) => {}
-                Err(status) => return self.fail(&status).await,
-            }
+            self.tell(event).await?;
         }
         Ok(())
+    }
+
+    /// Sends one change. Watches of whole objects that select nothing share what is sent.
+    async fn tell(&mut self, event: Event) -> std::result::Result<(), Ended> {
+        let change = event.kv.as_ref().map(|kv| Change { revision: kv.mod_revision, key: kv.key.clone() });
+        let shared = change
+            .filter(|change| change.revision > self.seen && self.form == Form::Object && self.selector.is_empty());
+        if let Some(text) = shared.as_ref().and_then(|change| self.api.printed.get(&self.resource, change)) {
+            return self.events.send(text).await.map_err(|_| Ended);
+        }
+        let (kind, object) = match self.translate(event).await {
+            Ok(Some(told)) => told,
+            Ok(None) => return Ok(()),
+            Err(status) => return self.fail(&status).await,
+        };
+        let Some(change) = shared else { return self.send(kind, object).await };
+        let text = print(&json!({"type": kind, "object": object}));
+        self.api.printed.keep(&self.resource, change, &text);
+        self.events.send(text).await.map_err(|_| Ended)
     }
 
     /// What a change of the store means to someone who sees only what the selector matches.
@@ -250,8 +266,12 @@ impl Watch {
     }
 
     async fn write(&self, event: Value) -> std::result::Result<(), Ended> {
-        let mut text = event.to_string();
-        text.push('\n');
-        self.events.send(text.into()).await.map_err(|_| Ended)
+        self.events.send(print(&event)).await.map_err(|_| Ended)
     }
+}
+
+fn print(event: &Value) -> Bytes {
+    let mut text = event.to_string();
+    text.push('\n');
+    text.into()
 }

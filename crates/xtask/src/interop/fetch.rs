@@ -15,6 +15,7 @@ use anyhow::{Context, Result, bail};
 use sha2::{Digest, Sha256};
 
 use super::{
+    kube,
     peer::{self, Program},
     root,
 };
@@ -26,6 +27,7 @@ const TRIES: u32 = 3;
 const STAMP: &str = "stamp.txt";
 /// The Python client, and the protoc that the Rust client needs at build; exact, so that a second run means the same.
 const PYTHON_PACKAGES: [&str; 2] = ["etcd3gw==2.7.0", "grpcio-tools==1.85.1"];
+const PYTHON_KUBE_PACKAGES: [&str; 1] = ["kubernetes==37.0.2"];
 
 pub fn run(all: bool) -> Result<()> {
     let cache = peer::cache_dir()?;
@@ -35,15 +37,19 @@ pub fn run(all: bool) -> Result<()> {
     dirs.dedup();
     for dir in dirs {
         let of_dir: Vec<Program> = programs.iter().copied().filter(|p| p.dir == dir).collect();
-        Unit::peer(&cache, dir, &of_dir).make(|into| build_peer(into, &of_dir))?;
+        Unit::peer(&cache, dir, &of_dir).make(|into| match of_dir.first() {
+            Some(program) if kube::build::is_ours(program) => kube::build::program(into, program),
+            _ => build_peer(into, &of_dir),
+        })?;
     }
     let sources = root()?.join("interop");
     let mut go = Unit::client(&cache, "go", &sources.join("go"))?;
     go.programs.push("required".to_owned());
     go.make(|into| build_go_client(&sources.join("go"), into))?;
-    let recipe = PYTHON_PACKAGES.join("\n");
-    Unit { into: cache.join(CLIENTS).join("python"), recipe, programs: vec!["venv/bin/python".to_owned()] }
-        .make(build_python_client)?;
+    Unit::client(&cache, "client-go", &sources.join("client-go"))?
+        .make(|into| build_go(&sources.join("client-go"), &into.join("scenario"), "."))?;
+    Unit::python(&cache, "python", &PYTHON_PACKAGES).make(|into| build_venv(into, &PYTHON_PACKAGES))?;
+    Unit::python(&cache, "python-kube", &PYTHON_KUBE_PACKAGES).make(|into| build_venv(into, &PYTHON_KUBE_PACKAGES))?;
     Unit::client(&cache, "rust", &sources.join("rust"))?.make(|into| build_rust_client(&cache, &sources, into))
 }
 
@@ -68,6 +74,11 @@ impl Unit {
     fn client(cache: &Path, name: &str, sources: &Path) -> Result<Unit> {
         let recipe = format!("sources {}", hash_sources(sources)?);
         Ok(Unit { into: cache.join(CLIENTS).join(name), recipe, programs: vec!["scenario".to_owned()] })
+    }
+
+    fn python(cache: &Path, name: &str, packages: &[&str]) -> Unit {
+        let programs = vec!["venv/bin/python".to_owned()];
+        Unit { into: cache.join(CLIENTS).join(name), recipe: packages.join("\n"), programs }
     }
 
     fn make(&self, build: impl Fn(&Path) -> Result<()>) -> Result<()> {
@@ -152,9 +163,13 @@ fn check_version(program: &Program, path: &Path) -> Result<()> {
 
 fn build_go_client(sources: &Path, into: &Path) -> Result<()> {
     for (program, package) in [("scenario", "."), ("required", "./required")] {
-        with_tries("build", || run_command(go(sources).args(["build", "-o"]).arg(into.join(program)).arg(package)))?;
+        build_go(sources, &into.join(program), package)?;
     }
     Ok(())
+}
+
+fn build_go(sources: &Path, output: &Path, package: &str) -> Result<()> {
+    with_tries("build", || run_command(go(sources).args(["build", "-o"]).arg(output).arg(package)))
 }
 
 fn build_rust_client(cache: &Path, sources: &Path, into: &Path) -> Result<()> {
@@ -172,17 +187,17 @@ fn build_rust_client(cache: &Path, sources: &Path, into: &Path) -> Result<()> {
     Ok(())
 }
 
-fn build_python_client(into: &Path) -> Result<()> {
+fn build_venv(into: &Path, packages: &[&str]) -> Result<()> {
     let venv = into.join("venv");
     run_command(nice("python3").args(["-m", "venv", "--clear"]).arg(&venv))
-        .context("python3 with venv is needed for the Python client")?;
+        .context("python3 with venv is needed for the Python clients")?;
     with_tries("download", || {
         let mut pip = nice(venv.join("bin/python").to_string_lossy().as_ref());
-        run_command(pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"]).args(PYTHON_PACKAGES))
+        run_command(pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"]).args(packages))
     })
 }
 
-fn go(dir: &Path) -> Command {
+pub fn go(dir: &Path) -> Command {
     let mut go = nice("go");
     // `-mod=mod` in a user's GOFLAGS or a workspace above must not change what is built.
     go.current_dir(dir).env("GOFLAGS", "-buildvcs=false").env("GOWORK", "off").env("CGO_ENABLED", "0");
@@ -196,7 +211,7 @@ fn nice(program: &str) -> Command {
 }
 
 /// Networks fail for a moment; a wrong version fails three times.
-fn with_tries(what: &str, action: impl Fn() -> Result<()>) -> Result<()> {
+pub fn with_tries(what: &str, action: impl Fn() -> Result<()>) -> Result<()> {
     let mut wait = Duration::from_secs(2);
     for left in (0..TRIES).rev() {
         match action() {
@@ -225,7 +240,7 @@ impl fmt::Display for Missing {
 
 impl std::error::Error for Missing {}
 
-fn run_command(command: &mut Command) -> Result<()> {
+pub fn run_command(command: &mut Command) -> Result<()> {
     let program = command.get_args().nth(2).unwrap_or_default().to_string_lossy().into_owned();
     let Output { status, stderr, .. } = command.output().context("failed to run `nice`")?;
     if status.success() {

@@ -8,6 +8,7 @@ mod gates;
 mod gateway;
 mod http;
 mod kill9;
+mod kube;
 mod load;
 mod migrate;
 mod normal;
@@ -58,6 +59,8 @@ enum Action {
     Cluster(cluster::Args),
     /// Every rule of cluster feature gates, on clusters of real processes
     Gates(gates::Args),
+    /// The API server under kubectl, client-go and Python, on real etcd and on clusters of ours
+    Kube(kube::Args),
 }
 
 #[derive(clap::Args)]
@@ -82,6 +85,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         Some(Action::Kill9(args)) => kill9::run(args, &lockgate(args.lockgate.as_deref())?),
         Some(Action::Cluster(args)) => cluster::run(args),
         Some(Action::Gates(args)) => gates::run(args),
+        Some(Action::Kube(args)) => kube::run(args),
         Some(Action::Migrate(args)) => migrate::run(args),
         None => compare(&args.compare),
     }

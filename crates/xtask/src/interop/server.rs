@@ -104,6 +104,10 @@ impl Server {
         Ok(Server { child, endpoint: format!("127.0.0.1:{client}"), log })
     }
 
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
     pub fn http(&self) -> Result<Http> {
         Http::connect(&self.endpoint)
     }

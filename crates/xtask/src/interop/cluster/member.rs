@@ -215,7 +215,7 @@ impl Drop for Member {
 }
 
 /// A free port below those that the system hands out for outgoing connections: it must still be free after a restart.
-fn free_port() -> Result<u16> {
+pub fn free_port() -> Result<u16> {
     const FIRST: u16 = 12_000;
     const COUNT: u16 = 20_000;
     static NEXT: AtomicU16 = AtomicU16::new(0);

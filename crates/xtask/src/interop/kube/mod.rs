@@ -1,0 +1,48 @@
+//! `cargo xtask interop kube`: the API server as a process, on real etcd and on clusters of ours, asked by other people's clients.
+
+mod api;
+pub(super) mod build;
+mod client_go;
+mod figures;
+mod kubectl;
+mod python;
+mod real;
+mod script;
+mod two_servers;
+
+use std::{path::PathBuf, process::ExitCode};
+
+use anyhow::Result;
+
+use super::cluster::{self, Scenario, World};
+
+#[derive(clap::Args)]
+pub struct Args {
+    /// Every scenario in its long form, with every kubectl (after `fetch --all`)
+    #[arg(long)]
+    all: bool,
+    /// Only scenarios whose name contains this
+    #[arg(long)]
+    only: Option<String>,
+    /// The server to test; a release build of this workspace unless given
+    #[arg(long)]
+    lockgate: Option<PathBuf>,
+}
+
+pub fn run(args: &Args) -> Result<ExitCode> {
+    // No scenario draws lots: what differs from run to run is the machine.
+    let world = World::new(args.lockgate.as_deref(), 0, args.all)?;
+    Ok(cluster::run_all(&world, &scenarios(), args.only.as_deref()))
+}
+
+fn scenarios() -> Vec<Scenario> {
+    let lists = [
+        kubectl::SCENARIOS,
+        client_go::SCENARIOS,
+        python::SCENARIOS,
+        two_servers::SCENARIOS,
+        real::SCENARIOS,
+        figures::SCENARIOS,
+    ];
+    lists.into_iter().flatten().map(Scenario::copy).collect()
+}

@@ -1,0 +1,110 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/dynamic"
+)
+
+const gatesOfKind = 5
+
+// gated updates an object of 10 kB again and again, each time a field that is taken and one that a gate can hold back. With -gates its
+// definition has 20 gates that are off: on 10 plain fields, 5 of the entries of a map, 5 of the items of a list.
+func gated(ctx context.Context, o options) (string, error) {
+	client, err := connect(o.kubeconfigs[0], nil)
+	if err != nil {
+		return "", err
+	}
+	if _, err := client.Resource(definitions).Create(ctx, gatedDefinition(), metav1.CreateOptions{}); err != nil {
+		return "", err
+	}
+	all := client.Resource(things).Namespace("default")
+	err = until("things are served", func() error {
+		_, err := all.Create(ctx, gatedThing(), metav1.CreateOptions{})
+		return err
+	})
+	if err != nil {
+		return "", err
+	}
+	if o.gates {
+		patch := object{"spec": object{"customFeatureGates": object{"featureGates": twentyGates()}}}
+		if _, err := mergePatch(ctx, client.Resource(definitions), definitionName, patch); err != nil {
+			return "", err
+		}
+	}
+	return updates(ctx, all, o)
+}
+
+func updates(ctx context.Context, all dynamic.ResourceInterface, o options) (string, error) {
+	var last *unstructured.Unstructured
+	for i := range o.count {
+		answer, err := mergePatch(ctx, all, "gated", object{"spec": object{"n": i + 1, "f0": i + 1}})
+		if err != nil {
+			return "", err
+		}
+		last = answer
+	}
+	taken, _, _ := unstructured.NestedInt64(last.Object, "spec", "f0")
+	if number(last) != int64(o.count) || (taken == int64(o.count)) == o.gates {
+		return "", fmt.Errorf("gates %v: n is %d and f0 is %d after %d updates", o.gates, number(last), taken, o.count)
+	}
+	size, err := last.MarshalJSON()
+	return fmt.Sprintf("%d updates of %d bytes", o.count, len(size)), err
+}
+
+func fieldsOf(prefix string, count int, value any) object {
+	all := object{}
+	for i := range count {
+		all[fmt.Sprintf("%s%d", prefix, i)] = value
+	}
+	return all
+}
+
+func gatedDefinition() *unstructured.Unstructured {
+	integer, text := object{"type": "integer"}, object{"type": "string"}
+	properties := fieldsOf("f", 2*gatesOfKind, integer)
+	properties["n"] = integer
+	properties["rest"] = object{"type": "object", "additionalProperties": text}
+	entry := object{"type": "object", "properties": fieldsOf("e", gatesOfKind, integer)}
+	properties["map"] = object{"type": "object", "additionalProperties": entry}
+	item := fieldsOf("i", gatesOfKind, integer)
+	item["name"] = text
+	properties["list"] = object{"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": []any{"name"},
+		"items": object{"type": "object", "required": []any{"name"}, "properties": item}}
+	made := definition("things", "Thing")
+	version := made.Object["spec"].(object)["versions"].([]any)[0].(object)
+	version["schema"] = object{"openAPIV3Schema": object{"type": "object",
+		"properties": object{"spec": object{"type": "object", "properties": properties}}}}
+	return made
+}
+
+func twentyGates() []any {
+	var gates []any
+	add := func(count int, path string) {
+		for i := range count {
+			gates = append(gates, object{"name": fmt.Sprintf("G%d", len(gates)), "preRelease": "alpha", "enabled": false,
+				"fieldPaths": []any{fmt.Sprintf(path, i)}})
+		}
+	}
+	add(2*gatesOfKind, ".spec.f%d")
+	add(gatesOfKind, ".spec.map[*].e%d")
+	add(gatesOfKind, ".spec.list[*].i%d")
+	return gates
+}
+
+func gatedThing() *unstructured.Unstructured {
+	made := thing("gated", 0)
+	spec := fieldsOf("f", 2*gatesOfKind, int64(0))
+	spec["n"] = int64(0)
+	spec["map"] = object{"a": fieldsOf("e", gatesOfKind, int64(1)), "b": fieldsOf("e", gatesOfKind, int64(1))}
+	first, second := fieldsOf("i", gatesOfKind, int64(1)), fieldsOf("i", gatesOfKind, int64(1))
+	first["name"], second["name"] = "a", "b"
+	spec["list"] = []any{first, second}
+	spec["rest"] = fieldsOf("key", 80, strings.Repeat("x", 100))
+	made.Object["spec"] = spec
+	return made
+}
