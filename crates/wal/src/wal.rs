@@ -148,8 +148,7 @@ impl Wal {
             return Ok(Saved { bytes, write, sync: None, cut: false });
         }
         let start = Instant::now();
-        failpoint!("walBeforeSync");
-        let synced = self.tail.file.sync_data();
+        let synced = self.sync_tail();
         self.or_poison("sync", synced)?;
         failpoint!("walAfterSync");
         let took = start.elapsed();
@@ -157,6 +156,12 @@ impl Wal {
             tracing::warn!(?took, expected = ?SLOW_SYNC, "slow fdatasync");
         }
         Ok(Saved { bytes, write, sync: Some(took), cut: false })
+    }
+
+    /// The point may return a text: then that is the error, and nothing is synced.
+    fn sync_tail(&self) -> std::io::Result<()> {
+        failpoint!("walBeforeSync", |text| return Err(std::io::Error::other(text)));
+        self.tail.file.sync_data()
     }
 
     /// Has the encoder write what it will.

@@ -18,7 +18,7 @@ use std::{
 use client::{Client, ConnectOptions};
 use tempfile::TempDir;
 
-const BINARY: &str = env!("CARGO_BIN_EXE_lockgate");
+pub const BINARY: &str = env!("CARGO_BIN_EXE_lockgate");
 const START_MAX: Duration = Duration::from_secs(30);
 const READY: &str = "ready to serve client requests";
 
@@ -250,14 +250,15 @@ impl Rng {
     }
 }
 
-/// A port that nobody listens on. Test binaries that run at once begin at different ones.
+/// A port that nobody listens on, below those that the system hands out for outgoing connections: nobody takes it before
+/// the member does. Test binaries that run at once begin at different ones.
 pub fn free_port() -> u16 {
-    const FIRST: u16 = 37_000;
-    const COUNT: u16 = 1000;
+    const FIRST: u16 = 12_000;
+    const COUNT: u16 = 20_000;
     static NEXT: AtomicU16 = AtomicU16::new(0);
-    let begin = (std::process::id() % 97) as u16 * 10;
+    let begin = (std::process::id() % u32::from(COUNT)) as u16;
     loop {
-        let port = FIRST + (begin + NEXT.fetch_add(1, Ordering::Relaxed)) % COUNT;
+        let port = FIRST + begin.wrapping_add(NEXT.fetch_add(1, Ordering::Relaxed)) % COUNT;
         if TcpListener::bind(("127.0.0.1", port)).is_ok() {
             return port;
         }

@@ -2,7 +2,6 @@
 
 use std::{
     fs::{self, File},
-    net::TcpListener,
     path::{Path, PathBuf},
     process::{Child, Command, ExitStatus, Stdio},
     thread,
@@ -11,7 +10,7 @@ use std::{
 
 use anyhow::{Context, Result, bail};
 
-use super::http::Http;
+use super::{cluster::member::free_port, http::Http};
 
 const START_MAX: Duration = Duration::from_secs(60);
 const REFUSE_MAX: Duration = Duration::from_secs(10);
@@ -171,9 +170,4 @@ impl Drop for Server {
 pub enum End {
     Stop,
     Kill,
-}
-
-fn free_port() -> Result<u16> {
-    let listener = TcpListener::bind("127.0.0.1:0").context("found no free port")?;
-    Ok(listener.local_addr()?.port())
 }
