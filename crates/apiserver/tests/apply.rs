@@ -11,7 +11,7 @@ fn world() -> World {
     let world = World::start();
     let said = world.kubectl(&["apply", "--server-side", "-f", &data("boards.yaml")]).good();
     assert_eq!(said, "customresourcedefinition.apiextensions.k8s.io/boards.example.com serverside-applied\n");
-    world.kubectl(&["wait", "--for=condition=Established", "crd/boards.example.com", "--timeout=10s"]).good();
+    world.kubectl(&["wait", "--for=condition=Established", "crd/boards.example.com", "--timeout=60s"]).good();
     world
 }
 

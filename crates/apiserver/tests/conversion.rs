@@ -44,7 +44,7 @@ fn world_with_links() -> (World, Webhook) {
     let world = World::start();
     let webhook = world.run(Webhook::start());
     world.kubectl_with(&["apply", "-f", "-"], &definition(&webhook, "v1")).good();
-    world.kubectl(&["wait", "--for=condition=Established", "crd/links.stable.example.com", "--timeout=10s"]).good();
+    world.kubectl(&["wait", "--for=condition=Established", "crd/links.stable.example.com", "--timeout=60s"]).good();
     for name in ["a", "b", "c"] {
         let link = format!(
             "apiVersion: stable.example.com/v1\nkind: Link\nmetadata: {{name: {name}}}\nspec: {{hostPort: '{name}.example:80'}}\n"
@@ -136,7 +136,7 @@ fn a_webhook_that_fails_is_named_and_deletes_go_on() {
     );
     assert_eq!(world.kubectl(&["get", V1, "a", "-o", "jsonpath={.spec.hostPort}"]).good(), "a.example:80");
     world.kubectl(&["delete", V1, "a"]).good();
-    world.kubectl(&["delete", "crd", "links.stable.example.com", "--timeout=20s"]).good();
+    world.kubectl(&["delete", "crd", "links.stable.example.com", "--timeout=60s"]).good();
 }
 
 /// As Kubernetes does, and as an example of kube-rs expects: what is written through another version is pruned to the one it is stored in.

@@ -7,7 +7,7 @@ use common::{World, data, has_kubectl};
 fn world_with_crontabs() -> World {
     let world = World::start();
     world.kubectl(&["apply", "-f", &data("crontabs.yaml")]).good();
-    world.kubectl(&["wait", "--for=condition=Established", "crd/crontabs.stable.example.com", "--timeout=10s"]).good();
+    world.kubectl(&["wait", "--for=condition=Established", "crd/crontabs.stable.example.com", "--timeout=60s"]).good();
     world
 }
 
@@ -79,7 +79,7 @@ fn custom_resources_from_apply_to_delete() {
             r#"{"status":{"conditions":[{"type":"Ready","status":"True"}]}}"#,
         ])
         .good();
-    world.kubectl(&["wait", "--for=condition=Ready", "ct/my-cron", "--timeout=5s"]).good();
+    world.kubectl(&["wait", "--for=condition=Ready", "ct/my-cron", "--timeout=60s"]).good();
     assert_eq!(
         world.kubectl(&["get", "ct", "my-cron", "-o", "jsonpath={.metadata.generation}"]).good(),
         "4",
@@ -87,7 +87,7 @@ fn custom_resources_from_apply_to_delete() {
     );
 
     assert_eq!(world.kubectl(&["diff", "-f", &data("my-cron.yaml")]).good_or_diff(), 1);
-    let said = world.kubectl(&["delete", "ct", "my-cron", "--timeout=10s"]).good();
+    let said = world.kubectl(&["delete", "ct", "my-cron", "--timeout=60s"]).good();
     assert!(said.contains("deleted"), "{said}");
     assert_eq!(
         world.kubectl(&["get", "ct", "my-cron"]).bad(),
@@ -180,7 +180,7 @@ fn config_maps_secrets_and_namespaces() {
     world.kubectl(&["label", "cm", "applied", "-n", "shop", "x=y"]).good();
     world.kubectl(&["create", "secret", "generic", "s", "-n", "shop", "--from-literal=password=p"]).good();
     assert!(world.kubectl(&["get", "secrets", "-n", "shop"]).good().contains("Opaque   1"));
-    world.kubectl(&["delete", "namespace", "shop", "--timeout=20s"]).good();
+    world.kubectl(&["delete", "namespace", "shop", "--timeout=60s"]).good();
     assert!(
         world.kubectl(&["get", "cm", "-A", "-o", "name"]).good().is_empty(),
         "a namespace takes its content with it"
@@ -213,7 +213,7 @@ fn finalizers_hold_objects_and_definitions_take_theirs_along() {
     world.kubectl(&["patch", "ct", "my-cron", "--type=merge", "-p", r#"{"metadata":{"finalizers":null}}"#]).good();
     world.kubectl(&["get", "ct", "my-cron"]).bad();
     world.kubectl(&["apply", "-f", &data("my-cron.yaml")]).good();
-    world.kubectl(&["delete", "crd", "crontabs.stable.example.com", "--timeout=20s"]).good();
+    world.kubectl(&["delete", "crd", "crontabs.stable.example.com", "--timeout=60s"]).good();
     world.kubectl(&["apply", "-f", &data("crontabs.yaml")]).good();
     assert_eq!(world.kubectl(&["get", "ct", "-o", "name"]).good(), "", "objects went with their definition");
 }

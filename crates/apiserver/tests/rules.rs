@@ -15,7 +15,7 @@ fn world_with_shirts() -> World {
     let said = world.kubectl(&["apply", "-f", &data("shirts.yaml")]);
     assert_eq!(said.err, "", "nothing is left out that would need a warning");
     said.good();
-    world.kubectl(&["wait", "--for=condition=Established", "crd/shirts.stable.example.com", "--timeout=10s"]).good();
+    world.kubectl(&["wait", "--for=condition=Established", "crd/shirts.stable.example.com", "--timeout=60s"]).good();
     for (name, color, size) in [("a", "blue", 3), ("b", "pink", 2), ("c", "blue", 9)] {
         world.kubectl_with(&["create", "-f", "-"], &shirt(name, color, size)).good();
     }

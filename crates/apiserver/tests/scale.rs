@@ -48,7 +48,7 @@ fn kubectl_scales() {
     assert!(refused.contains(wanted), "{refused}");
     let made = world.kubectl_with(&["create", "-f", "-"], &self::definition(None).to_string());
     assert!(made.ok && made.err.is_empty(), "{}", made.err);
-    world.kubectl(&["wait", "--for=condition=Established", "crd/flocks.example.com", "--timeout=10s"]).good();
+    world.kubectl(&["wait", "--for=condition=Established", "crd/flocks.example.com", "--timeout=60s"]).good();
     world.kubectl_with(&["create", "-f", "-"], &flock(json!({"count": 2, "kind": "geese"})).to_string()).good();
     assert_eq!(world.kubectl(&["scale", "flock/f", "--replicas=5"]).good(), "flock.example.com/f scaled\n");
     let get = |path: &str| world.kubectl(&["get", "flock", "f", "-o", &format!("jsonpath={{{path}}}")]).good();
