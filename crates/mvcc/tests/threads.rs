@@ -218,7 +218,7 @@ fn watch_again(store: &Store, done: &AtomicBool) {
             if item.compact_revision != 0 {
                 break;
             }
-            for event in &item.events {
+            for event in item.events.iter() {
                 let event = Event::decode(&event[..]).expect("an event");
                 assert_eq!(event.kv.map(|kv| kv.mod_revision), Some(next));
                 next += 1;
@@ -259,7 +259,7 @@ fn watch(store: &Store, pause_ms: u64) {
             continue;
         }
         assert_eq!(item.events.len() as i64 % KEYS, 0, "whole revisions");
-        for event in &item.events {
+        for event in item.events.iter() {
             let event = Event::decode(&event[..]).expect("an event");
             let kv = event.kv.expect("a key");
             if kv.key == "k00" {

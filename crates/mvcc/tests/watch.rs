@@ -9,7 +9,8 @@ use std::sync::{
 
 use bytes::Bytes;
 use mvcc::{Options, WatchSpec, WatchStream};
-use proto::etcdserverpb::PutRequest;
+use prost::Message;
+use proto::{etcdserverpb::PutRequest, mvccpb};
 use support::{random::Op, store::TestStore, watching::Run};
 
 #[test]
@@ -52,6 +53,61 @@ fn revisions_that_wait_are_merged() {
     let stream = watch_k(&mut store, true);
     put_k(&mut store, 2);
     assert_eq!(sizes(&stream), [(1, 10), (1, 11)]);
+}
+
+/// Watchers of a stream that want the same share what is queued, and each gets what it would get alone.
+#[test]
+fn watchers_that_want_the_same() {
+    let mut store = TestStore::with_options(Options::default());
+    let stream = store.store.watch_stream(|| {});
+    let watch = |start_revision| {
+        stream.watch(WatchSpec { key: "k".into(), start_revision, ..Default::default() }).expect("watches")
+    };
+    let (first, second) = (watch(0), watch(0));
+    put_k(&mut store, 1);
+    // Who comes later is not told what is queued, but what it asks for, and who waits is told from its start on.
+    let (late, past, waiting) = (watch(0), watch(2), watch(4));
+    put_k(&mut store, 2);
+    let mut told = Vec::new();
+    while let Some(item) = stream.next() {
+        told.push((item.watch_id, item.revision, item.events.len()));
+        // Ended in the middle of a round.
+        if told.len() == 1 {
+            stream.cancel(second).expect("is there");
+        }
+    }
+    let of = |id| told.iter().filter(|(of, _, _)| *of == id).map(|(_, _, events)| events).sum::<usize>();
+    assert_eq!([first, second, late, past, waiting].map(of), [3, 0, 2, 3, 1], "{told:?}");
+    assert_eq!(store.store.stats().pending_events, 0);
+    put_k(&mut store, 1);
+    let ids: Vec<_> = std::iter::from_fn(|| stream.next()).map(|item| item.watch_id).collect();
+    assert_eq!(ids.len(), 4, "{ids:?}");
+    drop(stream);
+    assert_eq!((store.store.stats().watchers, store.store.stats().slow_watchers), (0, 0));
+}
+
+/// More than are told together, all of which fall behind when the queue is full, and catch up.
+#[test]
+fn many_watchers_that_want_the_same() {
+    let options = Options { watch_queue_items_max: 3, watch_merge_bytes_max: 0, ..Options::default() };
+    let mut store = TestStore::with_options(options);
+    let stream = store.store.watch_stream(|| {});
+    for _ in 0..300 {
+        stream.watch(WatchSpec { key: "k".into(), ..Default::default() }).expect("watches");
+    }
+    put_k(&mut store, 1);
+    assert_eq!(store.store.stats().slow_watchers, 0, "the queue has room for them all");
+    put_k(&mut store, 1);
+    assert_eq!(store.store.stats().slow_watchers, 300, "and for no more");
+    let mut seen = vec![Vec::new(); 300];
+    while let Some(item) = stream.next() {
+        let revisions = item.events.iter().map(|event| mvccpb::Event::decode(&event[..]).expect("an event"));
+        seen[item.watch_id as usize].extend(revisions.map(|event| event.kv.expect("a key").mod_revision));
+    }
+    assert_eq!(seen, vec![vec![2, 3]; 300]);
+    assert_eq!(store.store.stats().slow_watchers, 0);
+    put_k(&mut store, 1);
+    assert_eq!(sizes(&stream), [(1, 4); 300]);
 }
 
 /// A stream that was hushed is left alone until much has gathered.

@@ -82,12 +82,13 @@ impl Shared {
             let events = if events.len() == 1 { events.pop().map(Events::One) } else { Some(Events::Many(events)) };
             if let Some(events) = events.filter(|e| !e.is_empty()) {
                 let bytes = events.bytes();
-                inner.ready.push_back(Queued::Events { watcher: watcher.clone(), events, revision: current, bytes });
+                let members = [watcher.clone()].into();
+                inner.ready.push_back(Queued::Events { members, events, revision: current, bytes });
             }
             let min = until.max(*min);
             if min > newest {
                 self.counters.slow_watchers.sub(1);
-                let slot = hub.synced.insert(&watcher.key, &watcher.range_end, watcher.clone());
+                let slot = hub.join(&mut inner, watcher);
                 inner.set_synced(watcher.id, slot);
             } else if let Some(unsynced) = inner.unsynced.get_mut(&watcher.id) {
                 unsynced.min_revision = min;
@@ -101,7 +102,7 @@ impl<'a> Pass<'a> {
         let by_key = (turn.len() > FEW_WATCHERS).then(|| {
             let mut interest = Interest::default();
             for (i, (watcher, _)) in turn.iter().enumerate() {
-                interest.insert(&watcher.key, &watcher.range_end, i);
+                interest.insert(&watcher.subject.key, &watcher.subject.range_end, i);
             }
             interest
         });
@@ -148,7 +149,7 @@ impl<'a> Pass<'a> {
         };
         match &self.by_key {
             Some(by_key) => by_key.each(kv.key, &mut |_, i| give(*i)),
-            None => (0..turn.len()).filter(|i| turn[*i].0.range().contains(kv.key)).for_each(give),
+            None => (0..turn.len()).filter(|i| turn[*i].0.subject.range().contains(kv.key)).for_each(give),
         }
         if let Some(event) = event {
             self.bytes += event.len();

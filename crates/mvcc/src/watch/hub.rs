@@ -6,16 +6,17 @@ use bytes::Bytes;
 use parking_lot::MutexGuard;
 
 use super::{
+    audience::Audience,
     event::Event,
     interest::{Interest, Slot},
-    queue::{Events, Inner, StreamShared, Watcher},
+    queue::{Events, Inner, StreamShared},
 };
 use crate::{store::Shared, values::Tail};
 
-/// The watchers that are synced.
+/// The watchers that are synced, by audiences.
 #[derive(Default)]
 pub(crate) struct Hub {
-    pub synced: Interest<Arc<Watcher>>,
+    pub synced: Interest<Audience>,
 }
 
 impl Shared {
@@ -38,23 +39,36 @@ impl Shared {
 impl Hub {
     fn deliver(&mut self, store: &Shared, tail: &Tail, keys: &[Bytes]) {
         let mut deliveries = self.match_watchers(tail, keys);
-        // By watcher, each with its events in order.
+        // By audience, each with its events in order.
         deliveries.sort_by_key(|d| d.0);
-        for (slot, watcher) in self.offer(store, tail.revision, &deliveries) {
-            self.synced.remove(&watcher.key, &watcher.range_end, slot);
+        for slot in self.offer(store, tail.revision, &deliveries) {
+            self.fall_behind(store, slot, tail.revision);
         }
     }
 
-    /// Gives the watchers that found no room.
-    fn offer(&self, store: &Shared, revision: i64, deliveries: &[(Slot, Arc<Event>)]) -> Vec<(Slot, Arc<Watcher>)> {
+    /// The members have to read history from a revision on.
+    pub fn fall_behind(&mut self, store: &Shared, slot: Slot, revision: i64) {
+        let Some(audience) = self.synced.get(slot) else { return };
+        let (stream, subject) = (audience.stream.clone(), audience.subject.clone());
+        let mut inner = stream.inner.lock();
+        let Some(audience) = self.close(&mut inner, slot, &subject) else { return };
+        for watcher in audience.members.iter() {
+            inner.set_unsynced(watcher.id, revision);
+        }
+        store.counters.slow_watchers.add(audience.members.len());
+        stream.wake(inner, &store.options);
+    }
+
+    /// Gives the audiences that found no room.
+    fn offer(&self, store: &Shared, revision: i64, deliveries: &[(Slot, Arc<Event>)]) -> Vec<Slot> {
         let mut behind = Vec::new();
-        // Watchers of a stream are neighbours as a rule: it is locked once for them all, and notified when they have
+        // Audiences of a stream are neighbours as a rule: it is locked once for them all, and notified when they have
         // their events, so that it takes these in one go.
         let mut locked: Option<(&StreamShared, MutexGuard<'_, Inner>)> = None;
         for of_one in deliveries.chunk_by(|a, b| a.0 == b.0) {
             let slot = of_one[0].0;
-            let Some(watcher) = self.synced.get(slot) else { continue };
-            let stream = &*watcher.stream;
+            let Some(audience) = self.synced.get(slot) else { continue };
+            let stream = &*audience.stream;
             let mut inner = match locked.take() {
                 Some((same, inner)) if std::ptr::eq(same, stream) => inner,
                 other => {
@@ -62,8 +76,8 @@ impl Hub {
                     stream.inner.lock()
                 }
             };
-            if !watcher.offer(store, &mut inner, events(of_one), revision) {
-                behind.push((slot, watcher.clone()));
+            if !audience.offer(store, &mut inner, events(of_one), revision) {
+                behind.push(slot);
             }
             locked = Some((stream, inner));
         }
@@ -76,8 +90,8 @@ impl Hub {
         for (change, key) in tail.changes.iter().zip(keys) {
             // Encoded once, when the first watcher is found.
             let mut event = None;
-            self.synced.each(key, &mut |slot, watcher| {
-                if !watcher.wants(tail.revision, change.tombstone) {
+            self.synced.each(key, &mut |slot, audience| {
+                if !audience.wants(tail.revision, change.tombstone) {
                     return;
                 }
                 if event.is_none() {

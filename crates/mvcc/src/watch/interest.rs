@@ -35,8 +35,14 @@ impl<T> Interest<T> {
         self.slots.get(slot.0 as usize)?.as_ref()
     }
 
-    pub fn into_watchers(self) -> impl Iterator<Item = T> {
-        self.slots.into_iter().flatten()
+    pub fn get_mut(&mut self, slot: Slot) -> Option<&mut T> {
+        self.slots.get_mut(slot.0 as usize)?.as_mut()
+    }
+
+    /// Those that are taken now.
+    pub fn slots(&self) -> Vec<Slot> {
+        let taken = |(at, slot): (usize, &Option<T>)| slot.as_ref().map(|_| Slot(at as u32));
+        self.slots.iter().enumerate().filter_map(taken).collect()
     }
 
     pub fn insert(&mut self, key: &Bytes, range_end: &Bytes, watcher: T) -> Slot {

@@ -1,6 +1,6 @@
 //! What a stream gives out, ready to be sent.
 
-use std::ops::Range;
+use std::{ops::Range, sync::Arc};
 
 use bytes::{BufMut, Bytes};
 use prost::Message;
@@ -13,8 +13,9 @@ use crate::raw_kv::varint_len;
 pub struct WatchItem {
     /// -1 for progress of all watchers of the stream.
     pub watch_id: i64,
-    /// Each an encoded `mvccpb.Event`. All events of a revision are in one item. None: progress, up to `revision`.
-    pub events: Vec<Bytes>,
+    /// Each an encoded `mvccpb.Event`. All events of a revision are in one item, which
+    /// shares them with those of other watchers. None: progress, up to `revision`.
+    pub events: Arc<[Bytes]>,
     /// For the header.
     pub revision: i64,
     /// Not 0: the watcher has ended, since what it is to read is compacted up to here.

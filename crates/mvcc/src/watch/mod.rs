@@ -4,7 +4,9 @@
 //! up to the newest revision: publishing a revision then puts its events into the queue. When the queue is full, or
 //! the watcher starts in the past, it is *unsynced* and not known to the publisher; the stream's own pull reads
 //! history for it until it has caught up. So the publisher never waits, and a slow stream costs others nothing.
+//! Synced watchers of a stream that want the same are an *audience*, for which events are queued once.
 
+mod audience;
 mod catch_up;
 mod event;
 mod hub;
@@ -12,6 +14,7 @@ mod interest;
 mod item;
 mod queue;
 mod reload;
+mod round;
 mod spec;
 mod stream;
 

@@ -8,27 +8,24 @@ use std::{
     },
 };
 
-use bytes::Bytes;
 use parking_lot::{Mutex, MutexGuard};
 
 use super::{
+    audience::{Audience, Members, Subject},
     event::Event,
     interest::Slot,
-    spec::{Filters, WatchError},
+    spec::WatchError,
     stream::Notify,
 };
-use crate::{KeyRange, Options, store::Shared};
+use crate::{Options, store::Shared};
 
 const WATCHERS_PER_TURN: usize = 512;
 
 /// A watcher, for those who deliver to it.
 pub(crate) struct Watcher {
     pub id: i64,
-    pub key: Bytes,
-    pub range_end: Bytes,
+    pub subject: Subject,
     pub start_revision: i64,
-    pub filters: Filters,
-    pub prev_kv: bool,
     pub cancelled: AtomicBool,
     pub stream: Arc<StreamShared>,
 }
@@ -76,6 +73,8 @@ pub(crate) struct StreamShared {
 #[derive(Default)]
 pub(crate) struct Inner {
     pub watchers: BTreeMap<i64, Entry>,
+    /// Whom a watcher that becomes synced may join.
+    pub audiences: BTreeMap<Subject, Slot>,
     pub next_id: i64,
     /// From the publisher.
     pub queue: VecDeque<Queued>,
@@ -101,15 +100,9 @@ pub(crate) struct Inner {
 pub(crate) struct Entry {
     pub watcher: Arc<Watcher>,
     pub state: State,
-    /// `pushed` when its newest events were.
-    pub queued_at: u64,
 }
 
 impl Entry {
-    pub fn new(watcher: Arc<Watcher>, state: State) -> Self {
-        Entry { watcher, state, queued_at: 0 }
-    }
-
     /// Whether it has, or has queued, all that it is to be told up to the revision.
     pub fn is_synced_at(&self, revision: i64) -> bool {
         matches!(self.state, State::Synced(_)) && revision >= self.watcher.start_revision
@@ -118,6 +111,7 @@ impl Entry {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum State {
+    /// With the audience it belongs to.
     Synced(Slot),
     Unsynced,
     Compacted,
@@ -133,7 +127,7 @@ pub(crate) struct Unsynced {
 
 pub(crate) enum Queued {
     Events {
-        watcher: Arc<Watcher>,
+        members: Members,
         events: Events,
         /// Of the last event, or later.
         revision: i64,
@@ -151,10 +145,11 @@ pub(crate) enum Queued {
 }
 
 impl Queued {
-    pub fn events(&self) -> &[Arc<Event>] {
+    /// How many events watchers will get of it.
+    pub fn pending(&self) -> usize {
         match self {
-            Queued::Events { events, .. } => events.as_slice(),
-            _ => &[],
+            Queued::Events { members, events, .. } => members.len() * events.as_slice().len(),
+            _ => 0,
         }
     }
 
@@ -169,17 +164,18 @@ impl Queued {
 impl Watcher {
     /// Whether an event is for it, given that the key is.
     pub fn wants(&self, revision: i64, is_delete: bool) -> bool {
-        let filtered = if is_delete { self.filters.no_delete } else { self.filters.no_put };
-        revision >= self.start_revision && !filtered
+        revision >= self.start_revision && self.subject.wants(is_delete)
     }
 
-    pub fn range(&self) -> KeyRange<'_> {
-        KeyRange::new(&self.key, &self.range_end)
+    pub fn is_active(&self) -> bool {
+        !self.cancelled.load(Ordering::Relaxed)
     }
+}
 
-    /// Queues the events of a new revision. `false` if there is no room: then it is unsynced from this revision on.
-    /// `inner` is that of its stream; who locked it wakes the stream.
-    pub fn offer(self: &Arc<Self>, store: &Shared, inner: &mut Inner, events: Events, revision: i64) -> bool {
+impl Audience {
+    /// Queues the events of a new revision. `false` if there is no room. `inner` is that of its stream; who locked it
+    /// wakes the stream.
+    pub fn offer(&self, store: &Shared, inner: &mut Inner, events: Events, revision: i64) -> bool {
         let options = &store.options;
         let (count, bytes) = (events.as_slice().len(), events.bytes());
         let too_large = inner.queue_bytes + bytes > options.watch_queue_bytes_max && !inner.queue.is_empty();
@@ -187,21 +183,13 @@ impl Watcher {
         if let Some(events) = rest {
             let full = inner.queue.len() >= options.watch_queue_items_max && !inner.queue.is_empty();
             if full || too_large {
-                inner.set_unsynced(self.id, revision);
-                store.counters.slow_watchers.add(1);
                 return false;
             }
-            inner.push(Queued::Events { watcher: self.clone(), events, revision, bytes });
-            if let Some(entry) = inner.watchers.get_mut(&self.id) {
-                entry.queued_at = inner.pushed;
-            }
+            inner.push(Queued::Events { members: self.members.clone(), events, revision, bytes });
+            self.queued_at.set(inner.pushed);
         }
-        store.counters.pending_events.add(count);
+        store.counters.pending_events.add(count * self.members.len());
         true
-    }
-
-    pub fn is_active(&self) -> bool {
-        !self.cancelled.load(Ordering::Relaxed)
     }
 }
 
@@ -241,27 +229,24 @@ impl Inner {
         self.queue.push_back(queued);
     }
 
-    /// Appends a revision to what waits for its watcher, and gives it back if that cannot be. A watcher with previous
+    /// Appends a revision to what waits for the same members, and gives it back if that cannot be. Who wants previous
     /// values gets a response for each, since how large they are is not known yet.
     fn merge(
         &mut self,
-        watcher: &Watcher,
+        audience: &Audience,
         options: &Options,
         events: Events,
         revision: i64,
         bytes: usize,
     ) -> Option<Events> {
-        let at = match self.watchers.get(&watcher.id) {
-            Some(entry) if !watcher.prev_kv => entry.queued_at,
-            _ => return Some(events),
-        };
-        if at <= self.popped.max(self.progress_at) {
+        let at = audience.queued_at.get();
+        if audience.subject.prev_kv || at <= self.popped.max(self.progress_at) {
             return Some(events);
         }
         let index = (at - self.popped - 1) as usize;
         match self.queue.get_mut(index) {
-            Some(Queued::Events { events: before, revision: newest, bytes: size, .. })
-                if *size + bytes <= options.watch_merge_bytes_max =>
+            Some(Queued::Events { members, events: before, revision: newest, bytes: size })
+                if Arc::ptr_eq(members, &audience.members) && *size + bytes <= options.watch_merge_bytes_max =>
             {
                 before.append(events);
                 *newest = revision;

@@ -17,7 +17,7 @@ pub struct WatchSpec {
 }
 
 /// What not to tell.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Filters {
     pub no_put: bool,
     pub no_delete: bool,

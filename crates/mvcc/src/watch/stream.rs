@@ -9,9 +9,10 @@ use parking_lot::{Mutex, MutexGuard};
 
 use super::{
     Hub,
-    event::Event,
+    audience::Subject,
     item::WatchItem,
     queue::{Entry, Inner, Queued, State, StreamShared, Unsynced, Watcher},
+    round::Round,
     spec::{WatchError, WatchSpec},
 };
 use crate::{End, KeyRange, store::Shared};
@@ -31,8 +32,8 @@ impl<F: Fn() + Send + Sync> Notify for F {
 pub struct WatchStream {
     store: Arc<Shared>,
     shared: Arc<StreamShared>,
-    /// Held by the one who takes.
-    taking: Mutex<()>,
+    /// Held by the one who takes: what it has taken and not given yet, which goes before all else.
+    taking: Mutex<Round>,
 }
 
 impl WatchStream {
@@ -64,14 +65,16 @@ impl WatchStream {
         let id = inner.choose_id(spec.id)?;
         let start_revision = spec.start_revision;
         let watcher = Arc::new(self.watcher(id, spec));
-        let state = if start_revision == 0 || start_revision > self.store.revision() {
-            State::Synced(hub.synced.insert(&watcher.key, &watcher.range_end, watcher.clone()))
+        let state = if start_revision == 0 {
+            State::Synced(hub.join(&mut inner, &watcher))
+        } else if start_revision > self.store.revision() {
+            State::Synced(hub.await_start(&watcher))
         } else {
             self.store.counters.slow_watchers.add(1);
             inner.unsynced.insert(id, Unsynced { min_revision: start_revision, queued_before: 0 });
             State::Unsynced
         };
-        inner.watchers.insert(id, Entry::new(watcher, state));
+        inner.watchers.insert(id, Entry { watcher, state });
         self.store.counters.watchers.add(1);
         drop(hub);
         if state == State::Unsynced {
@@ -87,7 +90,10 @@ impl WatchStream {
         let entry = inner.watchers.remove(&id).ok_or(WatchError::NotFound)?;
         inner.unsynced.remove(&id);
         entry.watcher.cancelled.store(true, Ordering::Relaxed);
-        self.forget(&mut hub, &entry);
+        if let State::Synced(slot) = entry.state {
+            hub.leave(&mut inner, slot, &entry.watcher);
+        }
+        self.uncount(&entry);
         Ok(())
     }
 
@@ -113,8 +119,11 @@ impl WatchStream {
     /// The next thing to send, or `None`: then the stream's [`Notify`] will be called when there is one. Does a bounded
     /// amount of work.
     pub fn next(&self) -> Option<WatchItem> {
-        let _taking = self.taking.lock();
+        let mut round = self.taking.lock();
         loop {
+            if let Some(item) = round.next() {
+                return Some(item);
+            }
             let mut inner = self.shared.inner.lock();
             if let Some(turn) = inner.take_turn() {
                 drop(inner);
@@ -130,9 +139,16 @@ impl WatchStream {
                 continue;
             };
             drop(inner);
-            self.store.counters.pending_events.sub(queued.events().len());
-            if let Some(item) = self.item(queued) {
-                return Some(item);
+            self.store.counters.pending_events.sub(queued.pending());
+            match queued {
+                Queued::Events { members, events, revision, .. } => {
+                    *round = Round::new(&self.store, members, events.as_slice(), revision);
+                }
+                other => {
+                    if let Some(item) = control(&other) {
+                        return Some(item);
+                    }
+                }
             }
         }
     }
@@ -152,41 +168,10 @@ impl WatchStream {
     fn watcher(&self, id: i64, spec: WatchSpec) -> Watcher {
         Watcher {
             id,
-            key: spec.key,
-            range_end: spec.range_end,
             start_revision: spec.start_revision,
-            filters: spec.filters,
-            prev_kv: spec.prev_kv,
+            subject: Subject { key: spec.key, range_end: spec.range_end, filters: spec.filters, prev_kv: spec.prev_kv },
             cancelled: AtomicBool::new(false),
             stream: self.shared.clone(),
-        }
-    }
-
-    fn item(&self, queued: Queued) -> Option<WatchItem> {
-        match queued {
-            Queued::Events { watcher, events, revision, .. } => {
-                let encoded = |event: &Arc<Event>| match watcher.prev_kv {
-                    true => event.bytes_with_previous(&self.store),
-                    false => event.bytes(),
-                };
-                watcher.is_active().then(|| WatchItem {
-                    watch_id: watcher.id,
-                    events: events.as_slice().iter().map(encoded).collect(),
-                    revision,
-                    compact_revision: 0,
-                })
-            }
-            Queued::Compacted { watcher, compact_revision } => {
-                let item = WatchItem { watch_id: watcher.id, compact_revision, ..Default::default() };
-                watcher.is_active().then_some(item)
-            }
-            Queued::Progress { watcher: None, revision } => {
-                Some(WatchItem { watch_id: -1, revision, ..Default::default() })
-            }
-            Queued::Progress { watcher: Some(watcher), revision } => {
-                let item = WatchItem { watch_id: watcher.id, revision, ..Default::default() };
-                watcher.is_active().then_some(item)
-            }
         }
     }
 
@@ -200,17 +185,28 @@ impl WatchStream {
         true
     }
 
-    /// Takes a watcher out of the hub and of the numbers.
-    fn forget(&self, hub: &mut Hub, entry: &Entry) {
+    /// Takes a watcher out of the numbers.
+    fn uncount(&self, entry: &Entry) {
         self.store.counters.watchers.sub(1);
-        match entry.state {
-            State::Synced(slot) => {
-                hub.synced.remove(&entry.watcher.key, &entry.watcher.range_end, slot);
-            }
-            State::Unsynced => self.store.counters.slow_watchers.sub(1),
-            State::Compacted => {}
+        if entry.state == State::Unsynced {
+            self.store.counters.slow_watchers.sub(1);
         }
     }
+}
+
+/// Progress, or the end of a watcher; `None` if the watcher is there no more.
+fn control(queued: &Queued) -> Option<WatchItem> {
+    let (watcher, item) = match queued {
+        Queued::Compacted { watcher, compact_revision } => {
+            (Some(watcher), WatchItem { compact_revision: *compact_revision, ..Default::default() })
+        }
+        Queued::Progress { watcher, revision } => {
+            (watcher.as_ref(), WatchItem { revision: *revision, ..Default::default() })
+        }
+        Queued::Events { .. } => return None,
+    };
+    let watch_id = watcher.map_or(-1, |watcher| watcher.id);
+    watcher.is_none_or(|watcher| watcher.is_active()).then_some(WatchItem { watch_id, ..item })
 }
 
 impl Drop for WatchStream {
@@ -218,9 +214,13 @@ impl Drop for WatchStream {
         let mut hub = self.store.hub.lock();
         let mut inner = std::mem::take(&mut *self.shared.inner.lock());
         for entry in std::mem::take(&mut inner.watchers).into_values() {
-            self.forget(&mut hub, &entry);
+            // The audience goes with its first member: all of them are of this stream.
+            if let State::Synced(slot) = entry.state {
+                hub.close(&mut inner, slot, &entry.watcher.subject);
+            }
+            self.uncount(&entry);
         }
-        let pending = inner.queue.iter().chain(&inner.ready).map(|q| q.events().len()).sum();
+        let pending = inner.queue.iter().chain(&inner.ready).map(Queued::pending).sum();
         self.store.counters.pending_events.sub(pending);
         self.store.counters.watch_streams.sub(1);
     }

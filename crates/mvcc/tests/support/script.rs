@@ -194,7 +194,7 @@ impl Script {
             } else if item.events.is_empty() {
                 out.push_str(" progress");
             }
-            for event in &item.events {
+            for event in item.events.iter() {
                 let event = Event::decode(&event[..]).expect("an event");
                 let kind = if event.r#type == 0 { "put" } else { "delete" };
                 let _ = write!(out, " {kind} {}", show_kv(event.kv.as_ref().expect("a key")));

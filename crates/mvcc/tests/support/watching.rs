@@ -149,14 +149,15 @@ impl Run {
             1 => current + r.below(5) as i64,
             _ => 1 + r.below(current as u64) as i64,
         };
-        let spec = WatchSpec {
-            id: if r.one_in(4) { 1 + r.below(20) as i64 } else { 0 },
-            key,
-            range_end,
-            start_revision,
-            filters: Filters { no_put: r.one_in(6), no_delete: r.one_in(6) },
-            prev_kv: r.one_in(2),
-        };
+        let id = if r.one_in(4) { 1 + r.below(20) as i64 } else { 0 };
+        let filters = Filters { no_put: r.one_in(6), no_delete: r.one_in(6) };
+        let mut spec = WatchSpec { id, key, range_end, start_revision, filters, prev_kv: r.one_in(2) };
+        // Often one that wants what another wants: such are told together.
+        let others = stream.watchers.len() as u64;
+        if others > 0 && !r.one_in(3) {
+            let like = stream.watchers.values().nth(r.below(others) as usize).map(|watcher| watcher.spec.clone());
+            spec = WatchSpec { id, start_revision, ..like.unwrap_or(spec) };
+        }
         let taken = stream.watchers.contains_key(&spec.id);
         match stream.stream.watch(spec.clone()) {
             Ok(id) => {
@@ -225,7 +226,7 @@ impl Run {
         }
         let expects = watcher.expects(model);
         let before = watcher.last_seen();
-        for bytes in &item.events {
+        for bytes in item.events.iter() {
             let event = Event::decode(&bytes[..]).expect("an event");
             check_event(&event, &expects[watcher.seen.len()], watcher.spec.prev_kv, model, seed);
             watcher.seen.push(event);

@@ -38,7 +38,7 @@ impl Events {
         if compact_revision != 0 {
             return Err(status::unknown(status::compacted().message()));
         }
-        let events = events.into_iter().map(mvccpb::Event::decode).collect::<Result<_, _>>();
+        let events = events.iter().map(|event| mvccpb::Event::decode(&event[..])).collect::<Result<_, _>>();
         let events = events.map_err(|error| status::unknown(format!("an event does not decode: {error}")))?;
         Ok((self.context.header_at(revision), events))
     }

@@ -61,7 +61,7 @@ mod tests {
     #[test]
     fn fragments_cover_all_events_in_order() {
         let event = Bytes::from(vec![0; 100]);
-        let item = WatchItem { events: vec![event; 10], ..Default::default() };
+        let item = WatchItem { events: vec![event; 10].into(), ..Default::default() };
         let header = ResponseHeader::default();
         assert_eq!(fragments(&item, header, 100_000).first(), Some(&(0..10)));
         let parts = fragments(&item, header, 350);
