@@ -62,8 +62,12 @@ impl Required {
         Ok(Required(Arc::new(Inner { features, judged_at: AtomicU64::new(NOT_JUDGED) })))
     }
 
+    pub fn features(&self) -> &[ClusterFeature] {
+        &self.0.features
+    }
+
     pub fn names(&self) -> impl Iterator<Item = &'static str> {
-        self.0.features.iter().map(|feature| feature.name())
+        self.features().iter().map(|feature| feature.name())
     }
 
     /// Whether all is on as far as this member has applied.

@@ -114,8 +114,10 @@ impl Context {
 
     /// Puts what the call requires into its entry, where it is judged when that is applied.
     async fn require(&self, required: &Required, request: &mut InternalRaftRequest) -> Result<(), Status> {
-        for name in required.names() {
-            self.check_has_gate(name).await?;
+        // What is on shows that the version has the gate.
+        let enabled = self.node.gates().enabled();
+        for feature in required.features().iter().filter(|feature| !enabled.has(**feature)) {
+            self.check_has_gate(feature.name()).await?;
         }
         request.header.get_or_insert_default().required_features = required.names().map(str::to_owned).collect();
         Ok(())
