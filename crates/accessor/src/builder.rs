@@ -1,11 +1,16 @@
 //! What a program says about itself before it starts to follow.
 
-use std::{collections::BTreeSet, time::Duration};
+use std::{
+    collections::BTreeSet,
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use featureset::{Choice, Registry, RegistryError, Set, config_map::NAMESPACE, resolve};
 use kubeapi::Kube;
 
 use crate::{
+    cache::Cache,
     follow::{Change, Follower},
     gates::Gates,
     leave::{Decision, Leave, OnChange},
@@ -40,6 +45,7 @@ pub struct Builder {
     needed: BTreeSet<String>,
     only: Option<BTreeSet<String>>,
     defaults: Option<(Registry, String)>,
+    cache: Option<PathBuf>,
     pub(crate) acknowledge: Option<Acknowledge>,
     pub(crate) on_change: OnChange,
     pub(crate) leave: Leave,
@@ -53,6 +59,7 @@ impl Builder {
             needed: BTreeSet::new(),
             only: None,
             defaults: None,
+            cache: None,
             acknowledge: None,
             on_change: OnChange::Leave,
             leave: Leave::default(),
@@ -80,6 +87,13 @@ impl Builder {
     /// For a program that is upgraded before the controller: until there is a row, what its own registry has as Default.
     pub fn defaults(mut self, registry: Registry, profile: &str) -> Builder {
         self.defaults = Some((registry, profile.to_owned()));
+        self
+    }
+
+    /// For starts while the API is away: the last row is kept in this file, and holds, marked stale, until the API answers.
+    /// It is used for the same version only. A change that was missed meanwhile is a change when the API is back.
+    pub fn cache(mut self, path: impl AsRef<Path>) -> Builder {
+        self.cache = Some(path.as_ref().to_owned());
         self
     }
 
@@ -133,6 +147,10 @@ impl Builder {
             follower.defaults = Some(row);
         }
         Ok(follower)
+    }
+
+    pub(crate) fn open_cache(&self) -> Option<Cache> {
+        self.cache.as_deref().map(|path| Cache::new(path, &self.version))
     }
 
     pub(crate) fn followed(&self) -> Option<BTreeSet<String>> {

@@ -58,12 +58,14 @@ pub struct Follower {
     pub followed: Option<BTreeSet<String>>,
     /// What holds until there is a row.
     pub defaults: Option<Row>,
+    /// What held when the API answered last, for as long as it does not answer at all.
+    pub cached: Option<Snapshot>,
     current: Option<Arc<Snapshot>>,
 }
 
 impl Follower {
     pub fn new(version: Option<String>) -> Follower {
-        Follower { version, needed: BTreeSet::new(), followed: None, defaults: None, current: None }
+        Follower { version, needed: BTreeSet::new(), followed: None, defaults: None, cached: None, current: None }
     }
 
     pub fn observe(&mut self, object: Option<&FeatureGate>, cluster_version: Option<&ClusterVersion>) -> Observed {
@@ -79,6 +81,17 @@ impl Follower {
                 }
                 None => Observed::Waiting(why),
             },
+        }
+    }
+
+    /// The API does not answer: what is known stays, else what is cached holds.
+    pub fn no_api(&mut self, error: &str) -> Observed {
+        let why = NotReady::NoApi(error.to_owned());
+        let knows = |cached: &Snapshot| self.needed.iter().all(|gate| cached.get(gate).is_some());
+        match (self.current.clone(), self.cached.take_if(|cached| knows(cached))) {
+            (Some(current), _) => Observed::Stale(current, why),
+            (None, Some(cached)) => Observed::Stale(self.hold(cached), why),
+            (None, None) => Observed::Waiting(why),
         }
     }
 

@@ -15,8 +15,10 @@ use tokio::{
 
 use crate::{
     builder::{Acknowledge, Builder},
+    cache::Cache,
     follow::{Change, Follower, NotReady, Observed},
     leave::{Decision, Leave, OnChange},
+    metric,
     snapshot::{Snapshot, State},
 };
 
@@ -61,6 +63,11 @@ impl Gates {
         self.known.borrow().as_ref().ok().map(|state| state.snapshot.clone())
     }
 
+    /// What holds now, in Prometheus' text format: `feature_enabled{name,version}` and what the row is.
+    pub fn metrics(&self) -> String {
+        metric::lines(&self.known.borrow())
+    }
+
     /// Every new state; of several in a row only the newest may be seen.
     pub fn subscribe(&self) -> watch::Receiver<Result<State, NotReady>> {
         self.known.clone()
@@ -76,12 +83,12 @@ impl Gates {
                 tasks.spawn(kube.clone().notify_events(Place::cluster(CONFIG, plural), None, changed.clone()));
             }
         }
-        let gates = builder.followed();
+        let (gates, cache) = (builder.followed(), builder.open_cache());
         if let Some(acknowledge) = builder.acknowledge {
             tasks.spawn(renew(kube.clone(), acknowledge, gates, known.clone()));
         }
         let (on_change, leave) = (builder.on_change, builder.leave);
-        tasks.spawn(Worker { kube, follower, on_change, leave, sender, changed }.run());
+        tasks.spawn(Worker { kube, follower, cache, on_change, leave, sender, changed }.run());
         Gates { known, _tasks: Arc::new(tasks) }
     }
 }
@@ -89,6 +96,7 @@ impl Gates {
 struct Worker {
     kube: Kube,
     follower: Follower,
+    cache: Option<Cache>,
     on_change: OnChange,
     leave: Leave,
     sender: watch::Sender<Known>,
@@ -98,6 +106,7 @@ struct Worker {
 impl Worker {
     async fn run(mut self) {
         let mut wait = BACKOFF.0;
+        self.read_cache();
         loop {
             match look(&self.kube, self.follower.version.is_none()).await {
                 Ok((object, version)) => {
@@ -107,7 +116,8 @@ impl Worker {
                     let _ = tokio::time::timeout(LOOK_AGAIN, self.changed.notified()).await;
                 }
                 Err(error) => {
-                    self.tell_no_api(&error);
+                    let observed = self.follower.no_api(&error.to_string());
+                    self.tell(observed).await;
                     tokio::time::sleep(wait).await;
                     wait = (wait * 2).min(BACKOFF.1);
                 }
@@ -118,11 +128,15 @@ impl Worker {
     async fn tell(&mut self, observed: Observed) {
         match observed {
             Observed::Waiting(why) => self.set(Err(why)),
-            Observed::First(snapshot) | Observed::Same(snapshot) => self.set(Ok(State { snapshot, stale: None })),
+            Observed::First(snapshot) | Observed::Same(snapshot) => {
+                self.keep(&snapshot);
+                self.set(Ok(State { snapshot, stale: None }));
+            }
             Observed::Stale(snapshot, why) => self.set(Ok(State { snapshot, stale: Some(why.to_string()) })),
             Observed::Changed(change) => {
                 let (on, off) = (&change.turned_on, &change.turned_off);
                 tracing::info!(turned_on = ?on, turned_off = ?off, "gates have changed");
+                self.keep(&change.current);
                 self.set(Ok(State { snapshot: change.current.clone(), stale: None }));
                 self.react(&change).await;
             }
@@ -140,12 +154,19 @@ impl Worker {
         }
     }
 
-    /// An API that is away changes nothing of what is known; it only explains why nothing is known yet.
-    fn tell_no_api(&self, error: &LookError) {
-        let known = self.sender.borrow().clone();
-        match known {
-            Ok(state) => self.set(Ok(State { stale: Some(format!("the API does not answer: {error}")), ..state })),
-            Err(_) => self.set(Err(NotReady::NoApi(error.to_string()))),
+    /// A file that cannot be used is as good as none, but should not go unnoticed.
+    fn read_cache(&mut self) {
+        match self.cache.as_ref().map(Cache::read) {
+            Some(Ok(cached)) => self.follower.cached = cached,
+            Some(Err(error)) => tracing::warn!(error = chain(&error), "starts without a cache of gates"),
+            None => {}
+        }
+    }
+
+    /// What holds does not depend on the disk.
+    fn keep(&mut self, snapshot: &Arc<Snapshot>) {
+        if let Some(Err(error)) = self.cache.as_mut().map(|cache| cache.keep(snapshot)) {
+            tracing::warn!(error = chain(&error), "a start while the API is away will not know these gates");
         }
     }
 
@@ -155,6 +176,13 @@ impl Worker {
             *old = known;
             new
         });
+    }
+}
+
+fn chain(error: &dyn std::error::Error) -> String {
+    match error.source() {
+        Some(cause) => format!("{error}: {cause}"),
+        None => error.to_string(),
     }
 }
 

@@ -18,13 +18,16 @@
 //! ```
 
 mod builder;
+mod cache;
 mod follow;
 mod gates;
 mod leave;
+mod metric;
 pub mod sink;
 mod snapshot;
 
 pub use builder::{BuildError, Builder, DEV_BUILD};
+pub use cache::CacheError;
 pub use follow::{Change, Follower, NotReady, Observed};
 pub use gates::Gates;
 pub use kubeapi::Kube;

@@ -9,6 +9,8 @@ use featureset::{Row, object::FeatureGate, yaml};
 pub enum Source {
     /// The row in the cluster.
     Cluster,
+    /// The same as it was when the API answered last, from the disk.
+    Cache,
     /// Defaults that the program brought, until there is a row.
     Defaults,
     Manifest,

@@ -152,3 +152,28 @@ async fn an_empty_version_is_an_error_when_it_is_built() {
     assert!(matches!(why, NotReady::NoApi(_)), "{why}");
     assert_eq!(gates.current(), None);
 }
+
+#[test]
+fn a_cache_holds_while_the_api_is_away_and_no_longer() {
+    let cached = |on: &[&str]| Snapshot { source: Source::Cache, ..Snapshot::fixed(on.iter().copied(), ["Z"]) };
+    let mut follower = follower("1.4.0");
+    assert!(matches!(follower.no_api("refused"), Observed::Waiting(NotReady::NoApi(_))), "there is none");
+    follower.cached = Some(cached(&["A"]));
+    let Observed::Stale(now, NotReady::NoApi(why)) = follower.no_api("refused") else { panic!() };
+    assert_eq!((now.source, now.is_enabled("A"), why.as_str()), (Source::Cache, true, "refused"));
+    // The API is back and says the same: nothing happened. Another row is a change.
+    let Observed::Same(now) = follower.observe(Some(&object(&["1.4.0 +A -Z"])), None) else { panic!() };
+    assert_eq!(now.source, Source::Cluster);
+    assert!(matches!(follower.observe(Some(&object(&["1.4.0 -A -Z"])), None), Observed::Changed(_)));
+    // Once the cluster has answered, the cache is of no use any more.
+    let Observed::Stale(now, _) = follower.no_api("refused") else { panic!() };
+    assert_eq!((now.source, now.is_enabled("A")), (Source::Cluster, false));
+}
+
+#[test]
+fn a_cache_that_lacks_a_needed_gate_is_not_used() {
+    let mut follower = follower("1.4.0");
+    follower.needed = ["New".to_owned()].into();
+    follower.cached = Some(Snapshot { source: Source::Cache, ..Snapshot::fixed(["A"], []) });
+    assert!(matches!(follower.no_api("refused"), Observed::Waiting(NotReady::NoApi(_))));
+}

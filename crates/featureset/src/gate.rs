@@ -73,6 +73,9 @@ impl Stage {
 /// What the API takes as the name of a gate.
 pub const NAME_PATTERN: &str = r"^([A-Za-z0-9-]+\.)*[A-Za-z0-9-]+\.?$";
 
+/// Names of cluster features of a store begin with it where both are asked for in one place.
+pub const STORE_PREFIX: &str = "store.";
+
 /// [`NAME_PATTERN`], without a regular expression: words of letters, digits and dashes with dots between, one dot more
 /// at the end.
 pub fn is_name(text: &str) -> bool {

@@ -30,6 +30,13 @@ pub struct Kube {
     client: Client,
 }
 
+/// Over any way to an API, such as one that a test has made up.
+impl From<Client> for Kube {
+    fn from(client: Client) -> Kube {
+        Kube { client }
+    }
+}
+
 impl Kube {
     /// By the file, else as kubectl would: `KUBECONFIG`, the file at home, or the service account of a pod.
     pub async fn connect(kubeconfig: Option<&Path>) -> Result<Kube, ConnectError> {

@@ -3,11 +3,13 @@
 use std::{error::Error, net::SocketAddr, path::PathBuf, process::ExitCode, sync::Arc, time::Duration};
 
 use clap::Parser;
-use tokio::{net::TcpListener, sync::watch};
+use ofrep::{Source, View};
+use tokio::{net::TcpListener, sync::watch, task::JoinSet};
 
 use crate::signal::StopSignal;
 
-/// Serves the gates of FeatureGate `cluster` over OpenFeature's remote evaluation protocol.
+/// Serves gates over OpenFeature's remote evaluation protocol: those of FeatureGate `cluster` as NAME, cluster features of a
+/// store as store.NAME.
 #[derive(Parser, Debug)]
 #[command(name = "lockgate ofrep")]
 struct Ofrep {
@@ -20,6 +22,21 @@ struct Ofrep {
     /// Where registries are.
     #[arg(long, default_value = featureset::config_map::NAMESPACE)]
     namespace: String,
+    /// Endpoints of a lockgate store, such as 127.0.0.1:2379,127.0.0.1:22379, whose cluster features are served too.
+    #[arg(long, value_delimiter = ',')]
+    store_endpoints: Vec<String>,
+    /// Serves the store's features alone, without any Kubernetes-style API.
+    #[arg(long, requires = "store_endpoints", conflicts_with_all = ["kubeconfig", "namespace"])]
+    no_feature_sets: bool,
+    /// The server's certificate, with its chain, for https.
+    #[arg(long, requires = "tls_private_key_file")]
+    tls_cert_file: Option<PathBuf>,
+    /// The key of that certificate.
+    #[arg(long, requires = "tls_cert_file")]
+    tls_private_key_file: Option<PathBuf>,
+    /// Tokens, one on each line; whoever asks needs one of them.
+    #[arg(long)]
+    token_file: Option<PathBuf>,
 }
 
 pub fn run(args: impl IntoIterator<Item = String>) -> ExitCode {
@@ -44,16 +61,76 @@ pub fn run(args: impl IntoIterator<Item = String>) -> ExitCode {
     }
 }
 
+/// Whom to follow.
+struct Sources {
+    kube: Option<kubeapi::Kube>,
+    store: Option<ofrep::StoreClient>,
+}
+
+impl Sources {
+    /// Neither has to answer yet.
+    async fn open(command: &Ofrep) -> Result<Sources, Box<dyn Error>> {
+        let kube = match command.no_feature_sets {
+            true => None,
+            false => Some(kubeapi::Kube::connect(command.kubeconfig.as_deref()).await?),
+        };
+        let store = match command.store_endpoints.is_empty() {
+            true => None,
+            false => {
+                let named = |error| format!("--store-endpoints: {error}");
+                Some(ofrep::connect_store(&command.store_endpoints).await.map_err(named)?)
+            }
+        };
+        Ok(Sources { kube, store })
+    }
+
+    fn first_view(&self) -> View {
+        fn not_yet<T>() -> Source<T> {
+            Source::Unknown("it was not asked yet".to_owned())
+        }
+        View {
+            sets: self.kube.as_ref().map_or(Source::NotFollowed, |_| not_yet()),
+            store: self.store.as_ref().map_or(Source::NotFollowed, |_| not_yet()),
+        }
+    }
+
+    fn follow(self, namespace: String, views: watch::Sender<Arc<View>>) -> JoinSet<()> {
+        let mut followers = JoinSet::new();
+        if let Some(kube) = self.kube {
+            followers.spawn(ofrep::follow(kube, namespace, views.clone()));
+        }
+        if let Some(store) = self.store {
+            followers.spawn(ofrep::follow_store(store, views));
+        }
+        followers
+    }
+}
+
+/// Everything that can be wrong with the flags is found before anything is served.
 async fn serve(command: Ofrep) -> Result<(), Box<dyn Error>> {
-    let kube = kubeapi::Kube::connect(command.kubeconfig.as_deref()).await?;
-    let (sender, views) = watch::channel(Arc::default());
+    let sources = Sources::open(&command).await?;
+    let tls = match (&command.tls_cert_file, &command.tls_private_key_file) {
+        (Some(certificate), Some(key)) => Some(ofrep::Tls::read(certificate, key)?),
+        _ => None,
+    };
+    let tokens = command.token_file.as_deref().map(ofrep::Tokens::read).transpose()?;
     let listener = TcpListener::bind(command.listen)
         .await
         .map_err(|error| format!("failed to listen on {}: {error}", command.listen))?;
-    tracing::info!(address = %listener.local_addr()?, "serving gates over OFREP");
+    tracing::info!(address = %listener.local_addr()?, tls = tls.is_some(), "serving gates over OFREP");
+    let (sender, views) = watch::channel(Arc::new(sources.first_view()));
+    let mut followers = sources.follow(command.namespace, sender);
+    let router = ofrep::router(views, tokens);
+    let serving = async {
+        match tls {
+            Some(tls) => ofrep::serve_tls(listener, tls, router).await,
+            None => ofrep::serve(listener, router).await,
+        }
+    };
     tokio::select! {
-        () = ofrep::follow(kube, command.namespace, sender) => {}
-        served = ofrep::serve(listener, views) => served?,
+        served = serving => served?,
+        // Followers never end but by a fault of theirs.
+        Some(ended) = followers.join_next() => ended?,
         _ = StopSignal::wait() => {}
     }
     Ok(())

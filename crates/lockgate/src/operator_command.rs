@@ -1,10 +1,11 @@
 //! `lockgate operator`: the controller of feature sets.
 
-use std::{path::PathBuf, process::ExitCode, time::Duration};
+use std::{net::SocketAddr, path::PathBuf, process::ExitCode, time::Duration};
 
 use clap::Parser;
 use featureset::GatesFile;
 use operator::Options;
+use tokio::net::TcpListener;
 
 use crate::signal::StopSignal;
 
@@ -30,6 +31,9 @@ struct Operator {
     /// The ClusterOperator to report as.
     #[arg(long, default_value = featureset::object::ClusterOperator::NAME)]
     cluster_operator: String,
+    /// Serves /metrics, /healthz and /readyz on this address; on none unless given.
+    #[arg(long)]
+    metrics_listen: Option<SocketAddr>,
     /// How many seconds the lease is held without renewal.
     #[arg(long, default_value_t = 15, value_parser = clap::value_parser!(u64).range(3..=3600))]
     lease_seconds: u64,
@@ -65,11 +69,24 @@ fn start(command: Operator) -> Result<(), Box<dyn std::error::Error>> {
     options.timing.give_up = options.timing.lease * 2 / 3;
     options.timing.retry = options.timing.lease / 7;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    runtime.block_on(operator::run(options, async {
-        StopSignal::wait().await;
-    }))?;
+    runtime.block_on(run_beside_metrics(options, command.metrics_listen))?;
     runtime.shutdown_timeout(Duration::from_millis(200));
     Ok(())
+}
+
+async fn run_beside_metrics(options: Options, listen: Option<SocketAddr>) -> Result<(), Box<dyn std::error::Error>> {
+    let metrics = options.metrics.clone();
+    let stop = async {
+        StopSignal::wait().await;
+    };
+    let Some(listen) = listen else { return Ok(operator::run(options, stop).await?) };
+    // An address that is taken is told at once, and not by a graph without points.
+    let listener = TcpListener::bind(listen).await.map_err(|error| format!("failed to listen on {listen}: {error}"))?;
+    tracing::info!(address = %listener.local_addr()?, "serving metrics");
+    tokio::select! {
+        ended = operator::run(options, stop) => Ok(ended?),
+        served = operator::serve::serve(listener, metrics) => Ok(served?),
+    }
 }
 
 /// A process that starts again under the same number is another holder.

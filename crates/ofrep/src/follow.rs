@@ -1,4 +1,4 @@
-//! Keeps the view: looks when something changed.
+//! Keeps the part of the view that feature sets are: looks when something changed.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -12,7 +12,7 @@ use tokio::{
     task::JoinSet,
 };
 
-use crate::view::View;
+use crate::view::{Sets, Source, View};
 
 const CONFIG: &str = "/apis/config.openshift.io/v1";
 const LOOK_AGAIN: Duration = Duration::from_secs(300);
@@ -26,7 +26,7 @@ pub enum FollowError {
     Object(#[from] serde_json::Error),
 }
 
-/// Never returns. While the API is away the last view stays.
+/// Never returns. While the API is away the last answer stays, marked stale.
 pub async fn follow(kube: Kube, namespace: String, views: watch::Sender<Arc<View>>) {
     let changed = Arc::new(Notify::new());
     let records = Place::namespaced("/api/v1", &namespace, "configmaps");
@@ -37,23 +37,31 @@ pub async fn follow(kube: Kube, namespace: String, views: watch::Sender<Arc<View
     watches.spawn(kube.clone().notify_events(records.clone(), Some(LABEL), changed.clone()));
     loop {
         match look(&kube, &records).await {
-            Ok(view) => {
-                views.send_if_modified(|old| {
-                    let new = **old != view;
-                    *old = Arc::new(view);
-                    new
-                });
+            Ok(sets) => {
+                publish(&views, |view| view.sets = Source::known(sets));
                 let _ = tokio::time::timeout(LOOK_AGAIN, changed.notified()).await;
             }
             Err(error) => {
                 tracing::warn!(%error, "cannot look at the cluster; it is tried again");
+                publish(&views, |view| view.sets = view.sets.lost(&error.to_string()));
                 tokio::time::sleep(RETRY).await;
             }
         }
     }
 }
 
-async fn look(kube: &Kube, records: &Place) -> Result<View, FollowError> {
+/// Only what is new is told.
+pub(crate) fn publish(views: &watch::Sender<Arc<View>>, change: impl FnOnce(&mut View)) {
+    views.send_if_modified(|old| {
+        let mut view = View::clone(old);
+        change(&mut view);
+        let new = **old != view;
+        *old = Arc::new(view);
+        new
+    });
+}
+
+async fn look(kube: &Kube, records: &Place) -> Result<Sets, FollowError> {
     let object = kube.get(&Place::cluster(CONFIG, FeatureGate::PLURAL), FeatureGate::NAME).await?;
     let version = kube.get(&Place::cluster(CONFIG, ClusterVersion::PLURAL), ClusterVersion::NAME).await?;
     let registries = kube.list(records, Some(&format!("{LABEL}={LABEL_VALUE}"))).await?;
@@ -65,5 +73,5 @@ async fn look(kube: &Kube, records: &Place) -> Result<View, FollowError> {
         .collect();
     let object: Option<FeatureGate> = object.map(serde_json::from_value).transpose()?;
     let version: Option<ClusterVersion> = version.map(serde_json::from_value).transpose()?;
-    Ok(View::new(object.as_ref(), version.as_ref(), registries))
+    Ok(Sets::new(object.as_ref(), version.as_ref(), registries))
 }

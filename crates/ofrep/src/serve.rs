@@ -5,8 +5,9 @@ use std::{convert::Infallible, io, sync::Arc, time::Duration};
 use axum::{
     Router,
     body::{Body, Bytes},
-    extract::{DefaultBodyLimit, Path, State},
+    extract::{DefaultBodyLimit, Path, Request, State},
     http::{HeaderMap, Response, StatusCode, header},
+    middleware::{self, Next},
     response::{
         IntoResponse,
         sse::{Event, KeepAlive, Sse},
@@ -19,6 +20,8 @@ use tokio_stream::wrappers::WatchStream;
 
 use crate::{
     evaluate::{Answer, bulk, single},
+    tls::{Tls, TlsListener},
+    token::Tokens,
     view::View,
 };
 
@@ -28,18 +31,37 @@ const BODY_BYTES_MAX: usize = 256 * 1024;
 
 type Views = watch::Receiver<Arc<View>>;
 
-pub fn router(views: Views) -> Router {
-    Router::new()
+/// With tokens, only for those who have one.
+pub fn router(views: Views, tokens: Option<Tokens>) -> Router {
+    let router = Router::new()
         .route("/ofrep/v1/evaluate/flags/{*key}", post(evaluate_one))
         .route("/ofrep/v1/evaluate/flags", post(evaluate_all))
         .route(EVENTS, get(events))
         .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
-        .with_state(views)
+        .with_state(views);
+    match tokens {
+        Some(tokens) => router.layer(middleware::from_fn_with_state(Arc::new(tokens), authenticate)),
+        None => router,
+    }
 }
 
 /// Serves until it fails.
-pub async fn serve(listener: TcpListener, views: Views) -> io::Result<()> {
-    axum::serve(listener, router(views)).await
+pub async fn serve(listener: TcpListener, router: Router) -> io::Result<()> {
+    axum::serve(listener, router).await
+}
+
+pub async fn serve_tls(listener: TcpListener, tls: Tls, router: Router) -> io::Result<()> {
+    axum::serve(TlsListener::start(listener, tls)?, router).await
+}
+
+async fn authenticate(State(tokens): State<Arc<Tokens>>, request: Request, next: Next) -> Response<Body> {
+    if tokens.allow(request.headers()) {
+        return next.run(request).await;
+    }
+    let details = "a bearer token or X-API-Key that is good here is needed";
+    let mut response = respond(Answer::new(401, serde_json::json!({"errorDetails": details})));
+    response.headers_mut().insert(header::WWW_AUTHENTICATE, header::HeaderValue::from_static("Bearer"));
+    response
 }
 
 async fn evaluate_one(State(views): State<Views>, Path(key): Path<String>, body: Bytes) -> Response<Body> {

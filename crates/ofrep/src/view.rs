@@ -1,7 +1,11 @@
-//! What the cluster says, as of one moment.
+//! What the cluster and the store say, as of one moment.
 
-use std::collections::BTreeMap;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
+use client::pb::{Feature, FeatureGateStatusResponse};
 use featureset::{
     Registry, Row,
     object::{ClusterVersion, FeatureGate},
@@ -10,6 +14,43 @@ use featureset::{
 
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct View {
+    /// Gates of feature sets, `NAME`.
+    pub sets: Source<Sets>,
+    /// Cluster features of a store, `store.NAME`.
+    pub store: Source<Store>,
+}
+
+/// One of the two, as far as it is known.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum Source<T> {
+    /// Nobody asked to follow it.
+    #[default]
+    NotFollowed,
+    /// It has not answered yet: why.
+    Unknown(String),
+    /// What it said last; `stale` says why that is not confirmed.
+    Known { value: Arc<T>, stale: Option<String> },
+}
+
+impl<T> Source<T> {
+    pub fn known(value: T) -> Source<T> {
+        Source::Known { value: Arc::new(value), stale: None }
+    }
+
+    /// It does not answer. What is known stays in force, with the first reason: those that follow are news to nobody.
+    #[must_use]
+    pub fn lost(&self, why: &str) -> Source<T> {
+        match self {
+            Source::Known { value, stale } => {
+                Source::Known { value: value.clone(), stale: stale.clone().or_else(|| Some(why.to_owned())) }
+            }
+            Source::NotFollowed | Source::Unknown(_) => Source::Unknown(why.to_owned()),
+        }
+    }
+}
+
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Sets {
     pub rows: Vec<Row>,
     pub feature_set: String,
     /// The version of callers that do not say theirs.
@@ -18,14 +59,14 @@ pub struct View {
     pub registries: BTreeMap<String, Registry>,
 }
 
-impl View {
+impl Sets {
     pub fn new(
         object: Option<&FeatureGate>,
         cluster_version: Option<&ClusterVersion>,
         registries: BTreeMap<String, Registry>,
-    ) -> View {
+    ) -> Sets {
         let rows = object.map(|object| object.status.feature_gates.iter().map(|row| row.to_row()).collect());
-        View {
+        Sets {
             rows: rows.unwrap_or_default(),
             feature_set: object.and_then(|object| object.spec.feature_set.clone()).unwrap_or_default(),
             desired: cluster_version.and_then(ClusterVersion::latest).map(str::to_owned),
@@ -43,5 +84,60 @@ impl View {
 
     pub fn versions(&self) -> Vec<&str> {
         self.rows.iter().map(|row| row.version.as_str()).collect()
+    }
+}
+
+/// What matters to callers of a store's status: indices, which move with every entry, do not.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Store {
+    /// X.Y.0; empty while it is not decided.
+    pub cluster_version: String,
+    pub features: BTreeMap<String, StoreFeature>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct StoreFeature {
+    pub enabled: bool,
+    /// Empty if the member that answered does not know the feature.
+    pub stage: String,
+    pub default_enabled: bool,
+    pub locked: bool,
+    pub held_off_by: BTreeSet<String>,
+}
+
+impl Store {
+    pub fn new(status: FeatureGateStatusResponse) -> Store {
+        let features = status.features.into_iter().map(|feature| (feature.name.clone(), StoreFeature::new(feature)));
+        Store { cluster_version: status.cluster_version, features: features.collect() }
+    }
+
+    pub fn names(&self) -> Vec<&str> {
+        self.features.keys().map(String::as_str).collect()
+    }
+}
+
+impl StoreFeature {
+    fn new(feature: Feature) -> StoreFeature {
+        StoreFeature {
+            enabled: feature.enabled,
+            stage: feature.stage,
+            default_enabled: feature.default_enabled,
+            locked: feature.locked,
+            // Members are named in no order: another one is no change.
+            held_off_by: feature.held_off_by.into_iter().collect(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_lost_stays_in_force_with_the_first_reason() {
+        let never = Source::<Store>::Unknown("not asked yet".to_owned()).lost("refused");
+        assert_eq!(never, Source::Unknown("refused".to_owned()));
+        let lost = Source::known(Store::default()).lost("refused").lost("too late");
+        assert_eq!(lost, Source::Known { value: Arc::new(Store::default()), stale: Some("refused".to_owned()) });
     }
 }

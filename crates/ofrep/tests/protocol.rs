@@ -9,12 +9,12 @@ use axum::{
 };
 use featureset::{GatesFile, Registry, Row};
 use http_body_util::BodyExt;
-use ofrep::{EVENTS, View, router};
+use ofrep::{EVENTS, Sets, Source, Store, StoreFeature, Tokens, View, router};
 use serde_json::{Value, json};
 use tokio::sync::watch;
 use tower::ServiceExt;
 
-fn view() -> View {
+fn sets() -> Sets {
     let toml = "schema = 1\nversion = \"1.5.0\"\n[gate.A]\ndescription = \"d\"\nowner = \"net\"\ncontact = \"c\"\n\
                 enhancement = \"https://e\"\nsince = \"1.4\"\nsets = [\"DevPreviewNoUpgrade\"]\n";
     let registry = Registry::of_file(&GatesFile::parse(toml).unwrap(), "1.5.0").unwrap();
@@ -23,12 +23,40 @@ fn view() -> View {
         enabled: on.iter().map(|name| name.to_string()).collect(),
         disabled: off.iter().map(|name| name.to_string()).collect(),
     };
-    View {
+    Sets {
         rows: vec![row("1.5.0", &["A"], &["B"]), row("1.4.0", &[], &["A"])],
         feature_set: "DevPreviewNoUpgrade".to_owned(),
         desired: Some("1.5.0".to_owned()),
         registries: BTreeMap::from([("1.5.0".to_owned(), registry)]),
     }
+}
+
+fn store() -> Store {
+    let feature = |enabled: bool, why: &str| StoreFeature {
+        enabled,
+        stage: "ALPHA".to_owned(),
+        held_off_by: (!enabled).then(|| why.to_owned()).into_iter().collect(),
+        ..StoreFeature::default()
+    };
+    let off = feature(false, "member c: flag says off");
+    Store {
+        cluster_version: "3.8.0".to_owned(),
+        features: BTreeMap::from([("Off".to_owned(), off), ("On".to_owned(), feature(true, ""))]),
+    }
+}
+
+/// Feature sets alone.
+fn view() -> View {
+    View { sets: Source::known(sets()), store: Source::NotFollowed }
+}
+
+fn both() -> View {
+    View { store: Source::known(store()), ..view() }
+}
+
+fn routed(view: View) -> Router {
+    let (_, views) = watch::channel(Arc::new(view));
+    router(views, None)
 }
 
 async fn call(router: &Router, path: &str, body: &str, tag: Option<&str>) -> Response<Body> {
@@ -50,11 +78,10 @@ const ALL: &str = "/ofrep/v1/evaluate/flags";
 
 #[tokio::test]
 async fn one_gate() {
-    let (_sender, views) = watch::channel(Arc::new(view()));
-    let router = router(views);
+    let router = routed(view());
     let context = r#"{"context":{"targetingKey":"me"}}"#;
     let (status, body) = json_of(call(&router, &format!("{ONE}A"), context, None).await).await;
-    let digest = view().rows[0].digest();
+    let digest = sets().rows[0].digest();
     let metadata = json!({"version": "1.5.0", "featureSet": "DevPreviewNoUpgrade", "digest": digest, "stage": "DevPreview", "owner": "net"});
     let want = json!({"key": "A", "value": true, "reason": "STATIC", "variant": "on", "metadata": metadata});
     assert_eq!((status, body), (200, want));
@@ -72,8 +99,7 @@ async fn one_gate() {
 
 #[tokio::test]
 async fn refusals() {
-    let (_sender, views) = watch::channel(Arc::new(view()));
-    let router = router(views);
+    let router = routed(view());
     for (key, body, status, code, part) in [
         ("Z", "{}", 404, "FLAG_NOT_FOUND", "does not know the gate \"Z\""),
         ("a/b", "{}", 404, "FLAG_NOT_FOUND", "a/b"),
@@ -93,16 +119,19 @@ async fn refusals() {
 
 #[tokio::test]
 async fn nothing_is_known_yet() {
-    let (_sender, views) = watch::channel(Arc::new(View::default()));
-    let router = router(views);
+    let router = routed(View { sets: Source::known(Sets::default()), ..View::default() });
     let (status, said) = json_of(call(&router, &format!("{ONE}A"), "", None).await).await;
     assert_eq!((status, said), (500, json!({"errorDetails": "the cluster has no row of gates yet"})));
+    let away = View { sets: Source::Unknown("connection refused".to_owned()), ..View::default() };
+    let (status, said) = json_of(call(&routed(away), &format!("{ONE}A"), "", None).await).await;
+    let want = json!({"errorDetails": "gates of feature sets are not known: connection refused"});
+    assert_eq!((status, said), (500, want));
 }
 
 #[tokio::test]
 async fn all_gates_with_a_tag() {
     let (sender, views) = watch::channel(Arc::new(view()));
-    let router = router(views);
+    let router = router(views, None);
     let first = call(&router, ALL, "{}", None).await;
     let tag = first.headers()["etag"].to_str().unwrap().to_owned();
     let (status, body) = json_of(first).await;
@@ -120,16 +149,16 @@ async fn all_gates_with_a_tag() {
     // Another version is another answer, and so is a changed row.
     let older = call(&router, ALL, r#"{"context":{"version":"1.4.0"}}"#, Some(&tag)).await;
     assert_eq!(older.status(), 200);
-    let mut changed = view();
+    let mut changed = sets();
     changed.rows[0].enabled.clear();
-    sender.send_replace(Arc::new(changed));
+    sender.send_replace(Arc::new(View { sets: Source::known(changed), ..view() }));
     assert_eq!(call(&router, ALL, "{}", Some(&tag)).await.status(), 200);
 }
 
 #[tokio::test]
 async fn a_change_is_an_event() {
     let (sender, views) = watch::channel(Arc::new(view()));
-    let router = router(views);
+    let router = router(views, None);
     // Before the stream begins: no event.
     sender.send_replace(Arc::new(view()));
     let response = router.oneshot(Request::get(EVENTS).body(Body::empty()).unwrap()).await.unwrap();
@@ -140,4 +169,117 @@ async fn a_change_is_an_event() {
     sender.send_replace(Arc::new(View::default()));
     let frame = body.frame().await.unwrap().unwrap().into_data().unwrap();
     assert_eq!(&frame[..], b"event: message\ndata: {\"type\":\"refetchEvaluation\"}\n\n");
+}
+
+#[tokio::test]
+async fn features_of_the_store() {
+    let router = routed(both());
+    let (status, body) = json_of(call(&router, &format!("{ONE}store.On"), "", None).await).await;
+    let metadata =
+        json!({"level": "cluster", "stage": "ALPHA", "clusterVersion": "3.8.0", "default": false, "locked": false});
+    let want = json!({"key": "store.On", "value": true, "reason": "STATIC", "variant": "on", "metadata": metadata});
+    assert_eq!((status, body), (200, want));
+    // A store has no rows: whatever version the caller has is fine.
+    let any = r#"{"context":{"version":"9.9"}}"#;
+    let (status, body) = json_of(call(&router, &format!("{ONE}store.Off"), any, None).await).await;
+    let why = json!("member c: flag says off");
+    assert_eq!((status, &body["value"], &body["metadata"]["heldOffBy"]), (200, &json!(false), &why));
+
+    for (view, key, part) in [
+        (both(), "store.Of", r#"the store has no cluster feature "Of"; it has ["Off", "On"]"#),
+        (both(), "On", "does not know the gate"),
+        (view(), "store.On", "start lockgate ofrep with --store-endpoints"),
+        (View { sets: Source::NotFollowed, ..both() }, "A", "--no-feature-sets"),
+    ] {
+        let (status, said) = json_of(call(&routed(view), &format!("{ONE}{key}"), "", None).await).await;
+        assert_eq!((status, &said["errorCode"], &said["key"]), (404, &json!("FLAG_NOT_FOUND"), &json!(key)));
+        assert!(said["errorDetails"].as_str().unwrap().contains(part), "{said}");
+    }
+}
+
+fn keys(body: &Value) -> Vec<&str> {
+    body["flags"].as_array().unwrap().iter().map(|flag| flag["key"].as_str().unwrap()).collect()
+}
+
+#[tokio::test]
+async fn all_of_both() {
+    let first = call(&routed(both()), ALL, "{}", None).await;
+    let tag = first.headers()["etag"].to_str().unwrap().to_owned();
+    let (status, body) = json_of(first).await;
+    assert_eq!((status, keys(&body)), (200, vec!["A", "B", "store.Off", "store.On"]));
+    let metadata = json!({"version": "1.5.0", "featureSet": "DevPreviewNoUpgrade", "storeClusterVersion": "3.8.0"});
+    assert_eq!(body["metadata"], metadata);
+    assert_eq!(call(&routed(both()), ALL, "{}", Some(&tag)).await.status(), 304);
+    // Either part changes the tag.
+    let mut other = store();
+    other.features.get_mut("Off").unwrap().enabled = true;
+    let changed = View { store: Source::known(other), ..view() };
+    assert_eq!(call(&routed(changed), ALL, "{}", Some(&tag)).await.status(), 200);
+    let mut other = sets();
+    other.rows[0].enabled.clear();
+    let changed = View { sets: Source::known(other), ..both() };
+    assert_eq!(call(&routed(changed), ALL, "{}", Some(&tag)).await.status(), 200);
+    // A version that no row has is refused, as without a store; a store alone takes any.
+    let unknown = r#"{"context":{"version":"9.9"}}"#;
+    let (status, said) = json_of(call(&routed(both()), ALL, unknown, None).await).await;
+    assert_eq!((status, &said["errorCode"]), (400, &json!("INVALID_CONTEXT")));
+    let alone = View { sets: Source::NotFollowed, ..both() };
+    let (status, body) = json_of(call(&routed(alone), ALL, unknown, None).await).await;
+    assert_eq!((status, keys(&body)), (200, vec!["store.Off", "store.On"]));
+}
+
+#[tokio::test]
+async fn a_store_that_is_away() {
+    // Never heard of: an error with the cause, also for all gates at once; those of the sets are served.
+    let why = "connection refused";
+    let router = routed(View { store: Source::Unknown(why.to_owned()), ..view() });
+    let want = json!({"errorDetails": format!("cluster features of the store are not known: {why}")});
+    for path in [format!("{ONE}store.On"), ALL.to_owned()] {
+        assert_eq!(json_of(call(&router, &path, "{}", None).await).await, (500, want.clone()));
+    }
+    assert_eq!(call(&router, &format!("{ONE}A"), "{}", None).await.status(), 200);
+    // Known once: the last answer, marked.
+    let lost = both().store.lost(why);
+    let router = routed(View { store: lost, ..both() });
+    let (status, body) = json_of(call(&router, &format!("{ONE}store.On"), "{}", None).await).await;
+    assert_eq!((status, &body["value"], &body["metadata"]["stale"]), (200, &json!(true), &json!(true)));
+    let (_, body) = json_of(call(&router, ALL, "{}", None).await).await;
+    let stale: Vec<bool> =
+        body["flags"].as_array().unwrap().iter().map(|flag| flag["metadata"]["stale"] == json!(true)).collect();
+    assert_eq!(stale, [false, false, true, true]);
+}
+
+#[tokio::test]
+async fn a_gate_of_the_sets_cannot_pass_for_one_of_the_store() {
+    let mut sets = sets();
+    sets.rows[0].enabled.insert("store.On".to_owned());
+    let view = View { sets: Source::known(sets), store: Source::NotFollowed };
+    let (_, body) = json_of(call(&routed(view), ALL, "", None).await).await;
+    assert_eq!(keys(&body), ["A", "B"]);
+}
+
+#[tokio::test]
+async fn tokens() {
+    let (_, views) = watch::channel(Arc::new(view()));
+    let router = router(views, Some(Tokens::new(["one", " ", "two"])));
+    for (header, value, status) in [
+        ("authorization", "Bearer one", 200),
+        ("authorization", "bearer two", 200),
+        ("x-api-key", "two", 200),
+        ("authorization", "Bearer three", 401),
+        ("authorization", "Bearer ", 401),
+        ("authorization", "Basic one", 401),
+        ("x-api-key", "", 401),
+        ("accept", "*/*", 401),
+    ] {
+        let request = Request::post(format!("{ONE}A")).header(header, value).body(Body::empty()).unwrap();
+        let response = router.clone().oneshot(request).await.unwrap();
+        assert_eq!(response.status().as_u16(), status, "{header}: {value}");
+        if status == 401 {
+            assert_eq!(response.headers()["www-authenticate"], "Bearer");
+            assert!(json_of(response).await.1["errorDetails"].as_str().unwrap().contains("X-API-Key"));
+        }
+    }
+    let events = Request::get(EVENTS).body(Body::empty()).unwrap();
+    assert_eq!(router.oneshot(events).await.unwrap().status(), 401);
 }

@@ -24,7 +24,7 @@ const BACKOFF: (Duration, Duration) = (Duration::from_millis(200), Duration::fro
 pub async fn run(options: Options, stop: impl Future<Output = ()>) -> Result<(), ConnectError> {
     let kube = Kube::connect(options.kubeconfig.as_deref()).await?;
     let places = Places::new(&options.namespace);
-    let (mut leader, held) = Leader::new(kube.clone(), places.leases.clone(), &options.identity, options.timing);
+    let (mut leader, held) = Leader::new(kube.clone(), places.leases.clone(), &options);
     let changed = Arc::new(Notify::new());
     let mut watches = watches(&kube, &places, &changed);
     tokio::select! {
@@ -41,12 +41,16 @@ pub async fn run(options: Options, stop: impl Future<Output = ()>) -> Result<(),
 async fn work(kube: &Kube, places: &Places, options: &Options, mut held: Held, changed: &Notify) {
     let mut wait = BACKOFF.0;
     register(kube, places, options).await;
+    options.metrics.ready();
     let mut registries = Registries::default();
     loop {
         if held.wait_for(|until| until.is_some()).await.is_err() {
             return;
         }
-        match step(kube, places, options, &held, &mut registries).await {
+        let begin = Instant::now();
+        let ended = step(kube, places, options, &held, &mut registries).await;
+        tell(options, &ended, begin.elapsed());
+        match ended {
             // What was written is looked at again: only a step that writes nothing is the end.
             Ok(0) => {
                 wait = BACKOFF.0;
@@ -63,6 +67,20 @@ async fn work(kube: &Kube, places: &Places, options: &Options, mut held: Held, c
     }
 }
 
+fn tell(options: &Options, ended: &Result<usize, LookError>, took: Duration) {
+    use crate::metrics::Ended;
+    let metrics = &options.metrics;
+    match ended {
+        Ok(0) => metrics.step(Ended::Nothing, took),
+        Ok(_) => metrics.step(Ended::Wrote, took),
+        Err(_) => metrics.step(Ended::Failed, took),
+    }
+    match ended {
+        Ok(_) => metrics.ready(),
+        Err(error) => metrics.not_ready(&chain(error)),
+    }
+}
+
 /// The own registry does not wait for the lease: the holder, of whatever version, needs it to make our row.
 async fn register(kube: &Kube, places: &Places, options: &Options) {
     let mut wait = BACKOFF.0;
@@ -71,7 +89,10 @@ async fn register(kube: &Kube, places: &Places, options: &Options) {
         match write(kube, places, &Write::CreateRegistry(object.clone())).await {
             Ok(_) => return tracing::info!(version = options.registry.version, "wrote the registry of this version"),
             Err(error) if error.cause() == Cause::Conflict => return,
-            Err(error) => tracing::warn!(%error, "cannot write the registry of this version; it is tried again"),
+            Err(error) => {
+                options.metrics.not_ready(&error.to_string());
+                tracing::warn!(%error, "cannot write the registry of this version; it is tried again");
+            }
         }
         tokio::time::sleep(wait).await;
         wait = (wait * 2).min(BACKOFF.1);

@@ -7,11 +7,12 @@ use serde_json::{Value, json};
 use tokio::sync::watch;
 
 use crate::{
-    Timing,
+    Options, Timing,
     election::{Election, Step},
+    metrics::Metrics,
 };
 
-const NAME: &str = "lockgate-gates-controller";
+pub const NAME: &str = "lockgate-gates-controller";
 
 /// Until when this process may write; `None` while another holds the lease.
 pub type Held = watch::Receiver<Option<Instant>>;
@@ -24,15 +25,17 @@ pub struct Leader {
     start: Instant,
     empty: Value,
     held: watch::Sender<Option<Instant>>,
+    metrics: Metrics,
 }
 
 impl Leader {
-    pub fn new(kube: Kube, place: Place, identity: &str, timing: Timing) -> (Leader, Held) {
+    pub fn new(kube: Kube, place: Place, options: &Options) -> (Leader, Held) {
         let (held, receiver) = watch::channel(None);
-        let election = Election::new(identity, timing.lease);
+        let (timing, metrics) = (options.timing, options.metrics.clone());
+        let election = Election::new(&options.identity, timing.lease);
         let metadata = json!({"name": NAME, "namespace": place.namespace});
         let empty = json!({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": metadata});
-        (Leader { kube, place, election, timing, start: Instant::now(), empty, held }, receiver)
+        (Leader { kube, place, election, timing, start: Instant::now(), empty, held, metrics }, receiver)
     }
 
     /// Takes and renews the lease for ever.
@@ -54,6 +57,7 @@ impl Leader {
 
     fn set(&self, until: Option<Instant>) {
         let (was, is) = (self.held.borrow().is_some(), until.is_some());
+        self.metrics.leads(is);
         if was != is {
             let identity = self.election.identity();
             tracing::info!(identity, "{}", if is { "holds the lease" } else { "does not hold the lease any more" });

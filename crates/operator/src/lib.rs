@@ -8,11 +8,14 @@ mod controller;
 mod election;
 mod leader;
 mod look;
+pub mod metrics;
 mod registries;
+pub mod serve;
 
 use std::{path::PathBuf, time::Duration};
 
 use featureset::{GatesFile, Registry, RegistryError};
+use metrics::Metrics;
 
 pub use controller::run;
 pub use election::{Election, Step};
@@ -24,6 +27,8 @@ pub struct Options {
     pub registry: Registry,
     pub profile: String,
     pub namespace: String,
+    /// What it tells about itself.
+    pub metrics: Metrics,
     pub operator_name: String,
     /// Tells this process from all others that may hold the lease.
     pub identity: String,
@@ -56,6 +61,8 @@ pub enum OptionsError {
     Profile { name: String, known: String },
     #[error("choose one of the profiles {0} with --profile")]
     NoProfile(String),
+    #[error("metrics cannot be set up")]
+    Metrics(#[from] prometheus::Error),
 }
 
 impl Options {
@@ -71,6 +78,7 @@ impl Options {
         };
         Ok(Options {
             kubeconfig: None,
+            metrics: Metrics::new()?,
             registry,
             profile,
             namespace: featureset::config_map::NAMESPACE.to_owned(),

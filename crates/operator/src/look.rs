@@ -84,6 +84,7 @@ impl Look {
 
     pub fn decide(&self, options: &Options, registries: &Registries) -> Vec<Write> {
         let (seconds, text) = kubeapi::now();
+        options.metrics.show(self.feature_gate.as_ref(), self.cluster_operator.as_ref(), registries);
         sync(&World {
             own: &options.registry,
             profile: &options.profile,

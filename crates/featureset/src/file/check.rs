@@ -4,7 +4,7 @@ use featuregate::Version;
 
 use super::{GatesFile, read::Findings};
 use crate::{
-    gate::{Gate, is_name},
+    gate::{Gate, STORE_PREFIX, is_name},
     set::{LISTED, ORDER, Set},
 };
 
@@ -35,6 +35,10 @@ fn check_gate(file: &GatesFile, gate: &Gate, findings: &mut Findings) {
     let at = |key: &str| format!("gate.{}.{key}", gate.name);
     if !is_name(&gate.name) {
         let what = "a name has letters, digits and dashes, in parts separated by dots";
+        findings.add(&format!("gate.{}", gate.name), what);
+    }
+    if gate.name.starts_with(STORE_PREFIX) {
+        let what = format!("{STORE_PREFIX}NAME is a cluster feature of the store, for those who ask over OFREP");
         findings.add(&format!("gate.{}", gate.name), what);
     }
     if !gate.enhancement.is_empty() && !["https://", "http://"].iter().any(|p| gate.enhancement.starts_with(p)) {

@@ -28,30 +28,74 @@ const STAMP: &str = "stamp.txt";
 /// The Python client, and the protoc that the Rust client needs at build; exact, so that a second run means the same.
 const PYTHON_PACKAGES: [&str; 2] = ["etcd3gw==2.7.0", "grpcio-tools==1.85.1"];
 const PYTHON_KUBE_PACKAGES: [&str; 1] = ["kubernetes==37.0.2"];
+const PYTHON_OFREP_PACKAGES: [&str; 2] = ["openfeature-provider-ofrep==0.3.0", "openfeature-sdk==0.10.0"];
 
-pub fn run(all: bool) -> Result<()> {
+/// With `only`, what is kept in directories whose name contains it, also what just long runs need.
+pub fn run(all: bool, only: Option<&str>) -> Result<()> {
     let cache = peer::cache_dir()?;
     println!("peers are kept in {}", cache.display());
-    let programs: Vec<Program> = peer::programs()?.into_iter().filter(|p| all || !p.only_all).collect();
+    let wanted = |program: &Program| match only {
+        Some(only) => program.dir.contains(only),
+        None => all || !program.only_all,
+    };
+    let programs: Vec<Program> = peer::programs()?.into_iter().filter(wanted).collect();
     let mut dirs: Vec<&str> = programs.iter().map(|p| p.dir).collect();
     dirs.dedup();
-    for dir in dirs {
-        let of_dir: Vec<Program> = programs.iter().copied().filter(|p| p.dir == dir).collect();
+    for dir in &dirs {
+        let of_dir: Vec<Program> = programs.iter().copied().filter(|p| p.dir == *dir).collect();
         Unit::peer(&cache, dir, &of_dir).make(|into| match of_dir.first() {
             Some(program) if kube::build::is_ours(program) => kube::build::program(into, program),
             _ => build_peer(into, &of_dir),
         })?;
     }
-    let sources = root()?.join("interop");
-    let mut go = Unit::client(&cache, "go", &sources.join("go"))?;
-    go.programs.push("required".to_owned());
-    go.make(|into| build_go_client(&sources.join("go"), into))?;
-    Unit::client(&cache, "client-go", &sources.join("client-go"))?
-        .make(|into| build_go(&sources.join("client-go"), &into.join("scenario"), "."))?;
-    Unit::python(&cache, "python", &PYTHON_PACKAGES).make(|into| build_venv(into, &PYTHON_PACKAGES))?;
-    Unit::python(&cache, "python-kube", &PYTHON_KUBE_PACKAGES).make(|into| build_venv(into, &PYTHON_KUBE_PACKAGES))?;
-    Unit::client(&cache, "rust", &sources.join("rust"))?.make(|into| build_rust_client(&cache, &sources, into))
+    let clients = fetch_clients(&cache, only)?;
+    match only {
+        Some(only) if dirs.is_empty() && clients == 0 => bail!("no peer and no client has {only:?} in its name"),
+        _ => Ok(()),
+    }
 }
+
+/// How many were meant.
+fn fetch_clients(cache: &Path, only: Option<&str>) -> Result<usize> {
+    let sources = root()?.join("interop");
+    let (go, client_go) = (sources.join("go"), sources.join("client-go"));
+    let mut of_go = Unit::client(cache, "go", &go)?;
+    of_go.programs.push("required".to_owned());
+    let python = |name: &'static str, packages: &'static [&str]| {
+        (
+            name,
+            Unit::python(cache, name, packages),
+            Box::new(move |into: &Path| build_venv(into, packages)) as Build<'_>,
+        )
+    };
+    let clients: [(&str, Unit, Build<'_>); 6] = [
+        ("go", of_go, Box::new(|into| build_go_client(&go, into))),
+        (
+            "client-go",
+            Unit::client(cache, "client-go", &client_go)?,
+            Box::new(|into| build_go(&client_go, &into.join("scenario"), ".")),
+        ),
+        python("python", &PYTHON_PACKAGES),
+        python("python-kube", &PYTHON_KUBE_PACKAGES),
+        python("python-ofrep", &PYTHON_OFREP_PACKAGES),
+        // Needs what the one of Python has.
+        (
+            "rust",
+            Unit::client(cache, "rust", &sources.join("rust"))?,
+            Box::new(|into| build_rust_client(cache, &sources, into)),
+        ),
+    ];
+    let wanted = clients.iter().filter(|(name, ..)| only.is_none_or(|only| name.contains(only)));
+    let mut count = 0;
+    for (_, unit, build) in wanted {
+        unit.make(build)?;
+        count += 1;
+    }
+    Ok(count)
+}
+
+/// Builds one into its directory.
+type Build<'a> = Box<dyn Fn(&Path) -> Result<()> + 'a>;
 
 /// A directory of the cache that is made as a whole.
 struct Unit {

@@ -50,6 +50,9 @@ enum Action {
         /// Also those that only long runs need
         #[arg(long)]
         all: bool,
+        /// Only those whose name contains this, such as kube-apiserver
+        #[arg(long)]
+        only: Option<String>,
     },
     /// Kill the server at random moments under load and look for lost, doubled and half writes
     Kill9(kill9::Args),
@@ -81,7 +84,7 @@ struct Compare {
 
 pub fn run(args: &Args) -> Result<ExitCode> {
     match &args.action {
-        Some(Action::Fetch { all }) => fetch::run(*all).map(|()| ExitCode::SUCCESS),
+        Some(Action::Fetch { all, only }) => fetch::run(*all, only.as_deref()).map(|()| ExitCode::SUCCESS),
         Some(Action::Kill9(args)) => kill9::run(args, &lockgate(args.lockgate.as_deref())?),
         Some(Action::Cluster(args)) => cluster::run(args),
         Some(Action::Gates(args)) => gates::run(args),

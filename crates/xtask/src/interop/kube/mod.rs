@@ -5,9 +5,12 @@ pub(super) mod build;
 mod client_go;
 mod figures;
 mod kubectl;
+mod ofrep;
 mod python;
 mod real;
+mod real_sets;
 mod script;
+mod sets;
 mod two_servers;
 
 use std::{path::PathBuf, process::ExitCode};
@@ -40,8 +43,10 @@ fn scenarios() -> Vec<Scenario> {
         kubectl::SCENARIOS,
         client_go::SCENARIOS,
         python::SCENARIOS,
+        ofrep::SCENARIOS,
         two_servers::SCENARIOS,
         real::SCENARIOS,
+        real_sets::SCENARIOS,
         figures::SCENARIOS,
     ];
     lists.into_iter().flatten().map(Scenario::copy).collect()

@@ -1,0 +1,83 @@
+//! The protocol over TLS, with a client that trusts only the certificate in the file.
+
+use std::{fs, sync::Arc, time::Duration};
+
+use ofrep::{Source, Store, StoreFeature, Tls, TlsError, Tokens, View, router, serve_tls};
+use rustls::{ClientConfig, RootCertStore, pki_types::ServerName};
+use tempfile::TempDir;
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::{TcpListener, TcpStream},
+    sync::watch,
+};
+use tokio_rustls::TlsConnector;
+
+/// Certificate and key for `localhost` in files, and the certificate.
+fn files(dir: &TempDir) -> rcgen::CertifiedKey<rcgen::KeyPair> {
+    let pair = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+    fs::write(dir.path().join("tls.crt"), pair.cert.pem()).unwrap();
+    fs::write(dir.path().join("tls.key"), pair.signing_key.serialize_pem()).unwrap();
+    pair
+}
+
+#[tokio::test]
+async fn answers_over_tls_and_for_tokens() {
+    let dir = tempfile::tempdir().unwrap();
+    let pair = files(&dir);
+    let tls = Tls::read(&dir.path().join("tls.crt"), &dir.path().join("tls.key")).unwrap();
+    fs::write(dir.path().join("tokens"), "secret\n").unwrap();
+    let tokens = Tokens::read(&dir.path().join("tokens")).unwrap();
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let feature = StoreFeature { enabled: true, ..StoreFeature::default() };
+    let store = Store { features: [("X".to_owned(), feature)].into(), ..Store::default() };
+    let (_, views) = watch::channel(Arc::new(View { store: Source::known(store), ..View::default() }));
+    tokio::spawn(serve_tls(listener, tls, router(views, Some(tokens))));
+
+    // One that only connects, and one that speaks no TLS, hold up nobody.
+    let _silent = TcpStream::connect(address).await.unwrap();
+    let mut plain = TcpStream::connect(address).await.unwrap();
+    plain.write_all(b"GET / HTTP/1.1\r\n\r\n").await.unwrap();
+    let mut roots = RootCertStore::empty();
+    roots.add(pair.cert.der().clone()).unwrap();
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let config = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    let connector = TlsConnector::from(Arc::new(config));
+    for (token, status) in [("secret", "200 OK"), ("other", "401 Unauthorized")] {
+        let stream = TcpStream::connect(address).await.unwrap();
+        let mut stream = connector.connect(ServerName::try_from("localhost").unwrap(), stream).await.unwrap();
+        let request = format!(
+            "POST /ofrep/v1/evaluate/flags/store.X HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\
+             Authorization: Bearer {token}\r\nContent-Length: 0\r\n\r\n"
+        );
+        stream.write_all(request.as_bytes()).await.unwrap();
+        let mut said = Vec::new();
+        let read = stream.read_to_end(&mut said);
+        // A close without a farewell is no concern of this test.
+        let _ = tokio::time::timeout(Duration::from_secs(30), read).await.unwrap();
+        let said = String::from_utf8_lossy(&said);
+        assert!(said.starts_with(&format!("HTTP/1.1 {status}")), "{said}");
+    }
+}
+
+#[test]
+fn files_that_are_no_good_are_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let _ = files(&dir);
+    let [certificate, key, empty] = ["tls.crt", "tls.key", "empty"].map(|name| dir.path().join(name));
+    fs::write(&empty, "").unwrap();
+    assert!(matches!(Tls::read(&empty, &key), Err(TlsError::NoCertificate(path)) if path == empty));
+    let error = Tls::read(&certificate, &empty).err().unwrap().to_string();
+    assert_eq!(error, format!("failed to read a private key from {}", empty.display()));
+    let missing = dir.path().join("missing");
+    let error = Tls::read(&missing, &key).err().unwrap().to_string();
+    assert_eq!(error, format!("failed to read certificates from {}", missing.display()));
+    fs::write(&key, rcgen::KeyPair::generate().unwrap().serialize_pem()).unwrap();
+    assert!(matches!(Tls::read(&certificate, &key), Err(TlsError::Config(_))), "a key of another certificate");
+    let error = Tokens::read(&empty).err().unwrap().to_string();
+    assert_eq!(error, format!("the token file {} has no token; write one on each line", empty.display()));
+}
