@@ -6,6 +6,7 @@
 
 mod controller;
 mod election;
+mod field_gates;
 mod leader;
 mod look;
 mod registries;
@@ -16,6 +17,9 @@ use featureset::{GatesFile, Registry, RegistryError};
 
 pub use controller::run;
 pub use election::{Election, Step};
+
+/// Time enough to notice that a history was lost, and to restore it.
+pub const KEEP_REGISTRIES: Duration = Duration::from_secs(30 * 24 * 3600);
 
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -28,6 +32,8 @@ pub struct Options {
     /// Tells this process from all others that may hold the lease.
     pub identity: String,
     pub timing: Timing,
+    /// How long the registry of a version is kept that nobody needs any more.
+    pub keep_registries: Duration,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -77,6 +83,7 @@ impl Options {
             operator_name: featureset::object::ClusterOperator::NAME.to_owned(),
             identity: format!("{}-{}", std::process::id(), version),
             timing: Timing::default(),
+            keep_registries: KEEP_REGISTRIES,
         })
     }
 }
