@@ -163,10 +163,11 @@ mod tests {
         assert_eq!((held(&gates, 179), held(&gates, 180)), (vec![Held::Contested { times: 2 }], vec![]));
         gates.done(&write(true), start + S(1000));
         assert_eq!(held(&gates, 1059), [Held::Contested { times: 1 }], "the fight was over");
-        for i in 0..40 {
-            gates.done(&write(true), start + S(1060 + 3600 * i));
+        let mut after = 1000;
+        for times in 1..40 {
+            after += doubled(AFTER_TAKING, times).as_secs();
+            gates.done(&write(true), start + S(after));
         }
-        let after = 1060 + 3600 * 39;
         assert_eq!(
             (held(&gates, after + 3599).len(), held(&gates, after + 3600).len()),
             (1, 0),
