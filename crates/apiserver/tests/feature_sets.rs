@@ -307,6 +307,17 @@ fn records_are_only_added_to() {
             assert_eq!((answer.code, text(&answer)), (403, Some(why.as_str())), "{method} {patch}");
         }
         assert_eq!(http.merge(&one, json!({"data": {"2": "b"}})).await.code, 200);
+        // A registry may go when the controller has marked it as in no use; the audit trail never.
+        let mark = json!({"metadata": {"annotations": {featureset::sync::UNUSED_SINCE: "2026-01-01T00:00:00Z"}}});
+        let registry = json!({"apiVersion": "v1", "kind": "ConfigMap", "data": {"1": "a"},
+            "metadata": {"name": "gates-1.2.0", "labels": {featureset::config_map::LABEL: "registry"}}});
+        good(&mut http, "POST", &maps, registry).await;
+        let old = format!("{maps}/gates-1.2.0");
+        assert_eq!(http.send("DELETE", &old, "application/json", "").await.code, 403);
+        assert_eq!(http.merge(&old, mark.clone()).await.code, 200);
+        assert_eq!(http.send("DELETE", &old, "application/json", "").await.code, 200);
+        assert_eq!(http.merge(&one, mark).await.code, 200);
+        assert_eq!(http.send("DELETE", &one, "application/json", "").await.code, 403);
         // What is no record is nobody's business.
         let plain = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "plain"}});
         good(&mut http, "POST", &maps, plain).await;

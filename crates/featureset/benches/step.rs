@@ -55,9 +55,13 @@ fn decide(cluster: &Cluster, own: &Registry, registries: &Registries, set: &str)
         cluster_version: cluster.cluster_version.as_ref(),
         cluster_operator: cluster.cluster_operator.as_ref(),
         registries,
+        registry_objects: &cluster.registries,
+        keep_registries_seconds: support::KEEP_SECONDS,
+        definitions: &cluster.definitions.look(),
         audit: &Trail::read(&cluster.audit),
         acks: &cluster.acks,
         now: (0, "2026-01-01T00:00:00Z"),
+        seconds_of: support::seconds_of,
     };
     sync(&world).len()
 }

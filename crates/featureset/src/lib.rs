@@ -34,6 +34,7 @@ pub mod audit;
 pub mod canonical;
 pub mod change;
 pub mod config_map;
+pub mod definition;
 pub mod evidence;
 pub mod exception;
 pub mod file;

@@ -4,7 +4,12 @@ mod support;
 
 use std::{collections::BTreeMap, fs, path::Path};
 
-use featureset::{Registry, ack::Ack, object::StatusRow, sync::Write};
+use featureset::{
+    Registry,
+    ack::Ack,
+    object::StatusRow,
+    sync::{FieldWrite, Held, Write},
+};
 use serde_json::json;
 use support::{Cluster, registry};
 
@@ -97,6 +102,32 @@ impl Script {
                 };
                 self.cluster.acks.push(ack(self.cluster.now));
             }
+            // Definitions of resources: `crd jobs.g.io A:alpha B:beta=off`, annotated with `follow jobs.g.io feature-sets`.
+            ["crd", name, gates @ ..] => self.cluster.definitions.get(name).put(gates),
+            ["follow", name, value] => self.cluster.definitions.get(name).follow = Some(value.to_string()),
+            ["unfollow", name] => self.cluster.definitions.get(name).follow = None,
+            ["deleted", name] => self.cluster.definitions.get(name).deleted = true,
+            ["set", name, gate, value, manager] => {
+                self.cluster.definitions.get(name).set(gate, *value == "on", manager)
+            }
+            // What the API does with applies: `refuse jobs.g.io WHY`; and what the controller remembers of it.
+            ["refuse", name, why @ ..] => {
+                drop(self.cluster.definitions.refusing.insert(name.to_string(), why.join(" ")))
+            }
+            ["accept", name] => drop(self.cluster.definitions.refusing.remove(*name)),
+            ["again", name] => {
+                for held in self.cluster.definitions.held.get_mut(*name).unwrap() {
+                    if let Held::Refused { again, .. } = held {
+                        *again = true;
+                    }
+                }
+            }
+            ["contested", name, times] => {
+                let held = vec![Held::Contested { times: times.parse().unwrap() }];
+                self.cluster.definitions.held.insert(name.to_string(), held);
+            }
+            ["calm", name] => drop(self.cluster.definitions.held.remove(*name)),
+            ["no-definitions", why @ ..] => self.cluster.definitions.unreadable = Some(why.join(" ")),
             ["wait", seconds] => self.cluster.now += seconds.parse::<i64>().unwrap(),
             // The controller of a version runs until it comes to rest: `run 1.4.0`.
             ["run", version] => {
@@ -117,14 +148,21 @@ impl Script {
 
     fn describe(&self, writes: &[Write]) -> String {
         let name = |write: &Write| match write {
-            Write::CreateRegistry(_) => "registry",
-            Write::CreateFeatureGate(_) => "new FeatureGate",
-            Write::Audit(_) => "audit",
-            Write::FeatureGateStatus(_) => "status",
-            Write::CreateClusterOperator(_) => "new ClusterOperator",
-            Write::ClusterOperatorStatus(_) => "report",
+            Write::CreateRegistry(_) => "registry".to_owned(),
+            Write::CreateFeatureGate(_) => "new FeatureGate".to_owned(),
+            Write::Audit(_) => "audit".to_owned(),
+            Write::FeatureGateStatus(_) => "status".to_owned(),
+            Write::CreateClusterOperator(_) => "new ClusterOperator".to_owned(),
+            Write::ClusterOperatorStatus(_) => "report".to_owned(),
+            Write::FieldGates(fields) => describe_fields(fields),
+            Write::MarkRegistry(object) => {
+                let marked = object["metadata"]["annotations"].get(featureset::sync::UNUSED_SINCE);
+                let version = featureset::config_map::version_of(object).unwrap();
+                format!("{} {version}", if marked.is_some() { "mark" } else { "unmark" })
+            }
+            Write::DeleteRegistry { name, .. } => format!("delete {name}"),
         };
-        let names: Vec<&str> = writes.iter().map(name).collect();
+        let names: Vec<String> = writes.iter().map(name).collect();
         let mut text = format!("writes: {}\n", if names.is_empty() { "none".to_owned() } else { names.join(", ") });
         let Some(object) = &self.cluster.feature_gate else { return text };
         for row in &object.status.feature_gates {
@@ -138,8 +176,15 @@ impl Script {
             let conditions: String = operator.status.conditions.iter().map(is).collect();
             text += &format!("at {}:{conditions}\n", operator.version("operator").unwrap_or("no version"));
         }
-        text
+        text + &self.cluster.definitions.describe()
     }
+}
+
+fn describe_fields(fields: &FieldWrite) -> String {
+    let taken = fields.taken.iter().map(|(gate, managers)| {
+        format!(" taking {gate} from {}", managers.iter().cloned().collect::<Vec<_>>().join("+"))
+    });
+    format!("fields of {}{}", fields.name, taken.collect::<String>())
 }
 
 fn gates(row: &StatusRow) -> String {

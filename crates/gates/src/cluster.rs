@@ -1,7 +1,7 @@
 //! Commands that speak to a cluster: `version`, `status`, `history`.
 
 use std::{
-    path::PathBuf,
+    path::{Path, PathBuf},
     time::{Duration, Instant},
 };
 
@@ -34,6 +34,13 @@ pub struct Reach {
     /// How many seconds to wait, where there is something to wait for.
     #[arg(long, default_value_t = 600)]
     wait_seconds: u64,
+}
+
+impl Reach {
+    /// For commands that wait for nothing.
+    pub fn new(kubeconfig: Option<&Path>, namespace: &str) -> Reach {
+        Reach { kubeconfig: kubeconfig.map(Path::to_owned), namespace: namespace.to_owned(), wait_seconds: 0 }
+    }
 }
 
 #[derive(clap::Args, Debug)]
@@ -78,12 +85,12 @@ pub struct History {
 }
 
 /// A cluster that is spoken to.
-struct Cluster {
-    kube: Kube,
+pub struct Cluster {
+    pub kube: Kube,
     reach: Reach,
 }
 
-fn block_on<T>(future: impl Future<Output = Result<T>>) -> Result<T> {
+pub fn block_on<T>(future: impl Future<Output = Result<T>>) -> Result<T> {
     tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(future)
 }
 
@@ -112,11 +119,11 @@ impl Version {
 }
 
 impl Cluster {
-    async fn connect(reach: Reach) -> Result<Cluster> {
+    pub async fn connect(reach: Reach) -> Result<Cluster> {
         Ok(Cluster { kube: Kube::connect(reach.kubeconfig.as_deref()).await?, reach })
     }
 
-    async fn read<T: DeserializeOwned>(&self, plural: &'static str, name: &str) -> Result<Option<T>> {
+    pub async fn read<T: DeserializeOwned>(&self, plural: &'static str, name: &str) -> Result<Option<T>> {
         let object = self.kube.get(&Place::cluster(CONFIG, plural), name).await?;
         object.map(serde_json::from_value).transpose().with_context(|| format!("{plural}/{name} cannot be read"))
     }
@@ -183,7 +190,7 @@ impl Cluster {
         }
     }
 
-    async fn acks(&self) -> Result<Vec<Ack>> {
+    pub async fn acks(&self) -> Result<Vec<Ack>> {
         let place = Place::namespaced("/apis/coordination.k8s.io/v1", &self.reach.namespace, "leases");
         let leases = self.kube.list(&place, Some(&format!("{LABEL}={}", ack::LABEL_VALUE))).await?;
         let now = kubeapi::now().0;

@@ -6,13 +6,20 @@ use std::{
 };
 
 use anyhow::{Context, Result};
+use featureset::{
+    definition::{ANNOTATION, Follow, Gate, PreRelease, follow, gates, name_of},
+    yaml::objects,
+};
 
 /// What is read as code. Docs and change logs may go on speaking of a gate.
 const CODE: [&str; 17] =
     ["rs", "go", "py", "js", "ts", "tsx", "java", "kt", "c", "h", "cc", "cpp", "hpp", "cs", "rb", "sh", "swift"];
 const SKIPPED: [&str; 4] = ["target", "node_modules", "vendor", "dist"];
 
-/// Lines that name the gate, by one of its names, as `path:line`.
+const MANIFESTS: [&str; 3] = ["yaml", "yml", "json"];
+
+/// Lines that name the gate, by one of its names, as `path:line`; and definitions whose field gates follow it, which would fall
+/// back to their defaults.
 pub fn references(dir: &Path, names: &[String], except: &[PathBuf]) -> Result<Vec<String>> {
     let mut found = Vec::new();
     let mut dirs = vec![dir.to_owned()];
@@ -23,8 +30,12 @@ pub fn references(dir: &Path, names: &[String], except: &[PathBuf]) -> Result<Ve
             let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
             if path.is_dir() && !path.is_symlink() && !name.starts_with('.') && !SKIPPED.contains(&name.as_str()) {
                 dirs.push(path);
-            } else if path.is_file() && is_code(&path) && !except.iter().any(|other| same(other, &path)) {
-                found.extend(lines(&path, names));
+            } else if path.is_file() && !except.iter().any(|other| same(other, &path)) {
+                match () {
+                    () if has_extension(&path, &CODE) => found.extend(lines(&path, names)),
+                    () if has_extension(&path, &MANIFESTS) => found.extend(definitions(&path, names)),
+                    () => {}
+                }
             }
         }
     }
@@ -32,8 +43,19 @@ pub fn references(dir: &Path, names: &[String], except: &[PathBuf]) -> Result<Ve
     Ok(found)
 }
 
-fn is_code(path: &Path) -> bool {
-    path.extension().is_some_and(|extension| CODE.iter().any(|code| extension == *code))
+fn has_extension(path: &Path, all: &[&str]) -> bool {
+    path.extension().is_some_and(|extension| all.iter().any(|one| extension == *one))
+}
+
+/// Definitions that follow and have the gate. A stable one is on for ever and needs nobody.
+fn definitions(path: &Path, names: &[String]) -> Vec<String> {
+    let text = fs::read_to_string(path).unwrap_or_default();
+    // Other manifests are not ours to judge, and some are templates.
+    let all = if text.contains(ANNOTATION) { objects(&text).unwrap_or_default() } else { Vec::new() };
+    let needs = |gate: &Gate| names.contains(&gate.name) && gate.pre_release != PreRelease::Stable;
+    let following = all.iter().filter(|object| follow(object) == Follow::FeatureSets);
+    let found = following.filter(|object| gates(object).iter().any(needs));
+    found.map(|object| format!("{} ({})", path.display(), name_of(object))).collect()
 }
 
 fn same(a: &Path, b: &Path) -> bool {

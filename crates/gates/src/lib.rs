@@ -9,6 +9,7 @@ mod disk;
 mod list;
 mod output;
 mod plan;
+mod plan_source;
 mod render;
 
 use std::{path::PathBuf, process::ExitCode};

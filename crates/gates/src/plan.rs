@@ -5,15 +5,12 @@ use std::path::{Path, PathBuf};
 use anyhow::{Result, bail};
 use featureset::{
     Registry, Set,
+    config_map::NAMESPACE,
     object::{CustomLists, FeatureGateSpec},
     plan::{SetPlan, plan_set_change},
 };
 
-use crate::{
-    disk::{self, Source},
-    output::Output,
-    render::read_manifest,
-};
+use crate::{output::Output, plan_source};
 
 #[derive(clap::Args, Debug)]
 pub struct Plan {
@@ -26,28 +23,47 @@ pub struct Plan {
     /// Gates to force off, with CustomNoUpgrade.
     #[arg(long, value_delimiter = ',')]
     disable: Vec<String>,
-    /// The FeatureGate as it is now; Default unless given.
+    /// Plans for the cluster that kubectl would speak to, with what is there: choice, versions, who restarts, fields.
     #[arg(long)]
-    manifest: Option<PathBuf>,
-    /// Registries of the installed versions, as files or folders of ConfigMaps; gates.toml unless given.
+    cluster: bool,
+    /// Plans for the cluster of this file.
     #[arg(long)]
-    registry: Vec<PathBuf>,
+    kubeconfig: Option<PathBuf>,
+    /// Where registries, audit trail and leases of the cluster are.
+    #[arg(long, default_value = NAMESPACE)]
+    namespace: String,
+    #[command(flatten)]
+    files: Files,
+    /// Needed where registries have several.
     #[arg(long)]
     profile: Option<String>,
 }
 
+/// What to plan with, where no cluster is asked.
+#[derive(clap::Args, Debug)]
+pub struct Files {
+    /// The FeatureGate as it is now; Default unless given.
+    #[arg(long, conflicts_with_all = ["cluster", "kubeconfig"])]
+    pub manifest: Option<PathBuf>,
+    /// Registries of the installed versions, as files or folders of ConfigMaps; gates.toml unless given.
+    #[arg(long, conflicts_with_all = ["cluster", "kubeconfig"])]
+    pub registry: Vec<PathBuf>,
+    /// Definitions of resources whose field gates may follow, as files or folders.
+    #[arg(long, conflicts_with_all = ["cluster", "kubeconfig"])]
+    pub crd: Vec<PathBuf>,
+    /// The version whose row field gates follow; needed where there are several registries.
+    #[arg(long, conflicts_with_all = ["cluster", "kubeconfig"])]
+    pub desired_version: Option<String>,
+}
+
 impl Plan {
     pub fn run(self, path: &Path) -> Result<Output> {
-        let registries = match self.registry.is_empty() {
-            true => {
-                let source = Source::read(path)?;
-                vec![Registry::of_file(&source.file, &source.file.version)?]
-            }
-            false => disk::registries(&self.registry)?,
+        let known = match self.cluster || self.kubeconfig.is_some() {
+            true => plan_source::of_cluster(self.kubeconfig.as_deref(), &self.namespace)?,
+            false => plan_source::of_files(&self.files, path)?,
         };
-        let profile = self.profile(&registries)?;
-        let now = self.manifest.as_deref().map(read_manifest).transpose()?.map(|object| object.spec);
-        let plan = plan_set_change(&now.unwrap_or_default(), &self.spec(), &registries, &profile, &[])?;
+        let profile = self.profile(&known.registries)?;
+        let plan = plan_set_change(&known, &self.spec(), &profile)?;
         Ok(Output { text: describe(&plan), json: serde_json::to_value(&plan)?, good: plan.refused.is_none() })
     }
 
@@ -68,6 +84,7 @@ impl Plan {
             (Some(profile), _) if known.contains(profile) => Ok(profile.clone()),
             (Some(profile), _) => bail!("unknown profile {profile:?}; known are {}", names()),
             (None, 1) => Ok(names()),
+            (None, 0) => bail!("there is no registry to plan with"),
             (None, _) => bail!("choose one of the profiles {} with --profile", names()),
         }
     }
@@ -96,6 +113,7 @@ fn describe(plan: &SetPlan) -> String {
     for why in &plan.unreadable {
         text += &format!("cannot be told for {why}\n");
     }
+    text += &describe_fields(plan);
     if !plan.unknown_gates.is_empty() {
         text += &format!("no version knows {}\n", names(&plan.unknown_gates));
     }
@@ -105,8 +123,35 @@ fn describe(plan: &SetPlan) -> String {
     if plan.blocks_upgrades {
         text += &format!("the cluster cannot be upgraded any more: {} says Upgradeable=False\n", plan.to);
     }
+    if plan.already_blocked {
+        text += &format!("the cluster cannot be upgraded now either: {} says Upgradeable=False\n", plan.from);
+    }
+    if let Some(version) = plan.under_way.as_ref().filter(|_| plan.blocks_upgrades) {
+        text += &format!("{version} is under way; it can be completed, others of another minor release cannot begin\n");
+    }
     for restart in &plan.restarts {
         text += &format!("restarts: {} {} ({})\n", restart.component, restart.instance, restart.version);
     }
     text
+}
+
+/// Gates of fields, those that flip first.
+fn describe_fields(plan: &SetPlan) -> String {
+    let state = |on: bool| if on { "on" } else { "off" };
+    let mut lines: Vec<(bool, String)> = Vec::new();
+    for field in &plan.fields {
+        let how = match field.before == field.after {
+            true => format!("stays {}", state(field.after)),
+            false => format!("{} -> {}", state(field.before), state(field.after)),
+        };
+        let at = format!("{} {} ({})", field.definition, field.gate, field.fields.join(", "));
+        lines.push((field.before == field.after, format!("  {at}: {how}\n")));
+    }
+    lines.sort();
+    let mut text = String::new();
+    if let Some(first) = plan.fields.first() {
+        text += &format!("fields, which follow the row of {}:\n", first.version);
+    }
+    text += &lines.into_iter().map(|(_, line)| line).collect::<String>();
+    text + &plan.unfollowing.iter().map(|why| format!("does not follow: {why}\n")).collect::<String>()
 }

@@ -241,6 +241,59 @@ fn plans_tell_what_would_be() {
     assert!(said.contains("trying to enable and disable \"A\""), "{said}");
 }
 
+const DEFINITION: &str = r#"apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata:
+  name: jobs.example.com
+  annotations: {gates.lockgate.io/follow: feature-sets}
+spec:
+  customFeatureGates:
+    featureGates:
+    - {name: A, preRelease: alpha, fieldPaths: [.spec.a, .spec.list]}
+    - {name: B, preRelease: stable, fieldPaths: [.spec.b]}
+    - {name: Other, preRelease: alpha, fieldPaths: [.spec.o]}
+"#;
+
+#[test]
+fn plans_list_fields_that_follow() {
+    let world = World::new();
+    world.good(&world.add("A", "--set TechPreviewNoUpgrade"));
+    world.good(&world.add("B", "--set DevPreviewNoUpgrade"));
+    world.write("crds/jobs.yaml", DEFINITION);
+    let said = world.good("plan --to TechPreviewNoUpgrade --crd DIR/crds");
+    let want = "fields, which follow the row of 1.4.0:\n  jobs.example.com A (.spec.a, .spec.list): off -> on\n  \
+                jobs.example.com B (.spec.b): stays on\ndoes not follow: jobs.example.com: gate B is stable and stays on\n";
+    assert!(said.contains(want), "{said}");
+    let json: serde_json::Value =
+        serde_json::from_str(&world.good("plan --to TechPreviewNoUpgrade --crd DIR/crds/jobs.yaml -w json")).unwrap();
+    assert_eq!(json["fields"][0]["fields"], serde_json::json!([".spec.a", ".spec.list"]));
+    assert_eq!((&json["fields"][0]["before"], &json["fields"][0]["after"]), (&false.into(), &true.into()));
+    // Bad input.
+    assert!(world.bad("plan --to OKD --crd DIR/gates.toml").contains("gates.toml"));
+    world.write("crds/none.yaml", "kind: ConfigMap\n");
+    assert!(world.bad("plan --to OKD --crd DIR/crds/none.yaml").contains("none.yaml has no CustomResourceDefinition"));
+    let said = world.bad("plan --to OKD --crd DIR/crds --desired-version 9.9.9");
+    assert!(said.contains("there is no registry of version 9.9.9; there are 1.4.0"), "{said}");
+    world.write("crds/jobs.yaml", &DEFINITION.replace("feature-sets", "sets"));
+    let said = world.good("plan --to TechPreviewNoUpgrade --crd DIR/crds");
+    assert!(
+        said.contains("does not follow: jobs.example.com: annotation gates.lockgate.io/follow is \"sets\""),
+        "{said}"
+    );
+    assert!(world.bad("plan --to OKD --cluster --crd DIR/crds").contains("cannot be used with"));
+}
+
+#[test]
+fn a_gate_that_fields_follow_is_not_retired() {
+    let world = World::new();
+    world.good(&world.add("A", ""));
+    world.write("crds/jobs.yaml", DEFINITION);
+    let said = world.bad("retire A");
+    assert!(said.contains("crds/jobs.yaml (jobs.example.com)"), "{said}");
+    world.write("crds/jobs.yaml", &DEFINITION.replace("name: A, preRelease: alpha", "name: A, preRelease: stable"));
+    world.good("retire A");
+}
+
 #[test]
 fn bootstrap_gets_one_row_for_the_payload() {
     let world = World::new();

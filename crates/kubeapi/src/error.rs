@@ -28,6 +28,8 @@ pub enum Cause {
     NotFound,
     /// The object has moved on, or is there already.
     Conflict,
+    /// Fields are someone else's, and were not to be taken.
+    Owned,
     /// The place to watch from is gone.
     Gone,
     Other,
@@ -43,6 +45,7 @@ impl ApiError {
         match source.as_ref() {
             kube::Error::Api(status) => match status.code {
                 404 => Cause::NotFound,
+                409 if is_about_owners(status) => Cause::Owned,
                 409 => Cause::Conflict,
                 410 => Cause::Gone,
                 _ => Cause::Other,
@@ -50,6 +53,16 @@ impl ApiError {
             _ => Cause::Other,
         }
     }
+
+    /// False if nobody answered, so that nothing is known of what would have been said.
+    pub fn is_answer(&self) -> bool {
+        matches!(self, ApiError::Refused { source, .. } if matches!(source.as_ref(), kube::Error::Api(_)))
+    }
+}
+
+fn is_about_owners(status: &kube::core::Status) -> bool {
+    let causes = status.details.iter().flat_map(|details| &details.causes);
+    causes.into_iter().any(|cause| cause.reason == "FieldManagerConflict")
 }
 
 /// The API's own message, where it gave one.

@@ -16,7 +16,7 @@ use kube::{
     Client, Config,
     config::{KubeConfigOptions, Kubeconfig},
 };
-use serde_json::Value;
+use serde_json::{Value, json};
 
 pub use error::{ApiError, Cause, ConnectError};
 pub use place::Place;
@@ -53,7 +53,7 @@ impl Kube {
 
     /// The newest there is: the API asks its store, not a cache.
     pub async fn get(&self, place: &Place, name: &str) -> Result<Option<Value>, ApiError> {
-        match self.call(Method::GET, &place.object(name), None).await {
+        match self.call(Method::GET, &place.object(name), place.accept(false), Body::None).await {
             Ok(object) => Ok(Some(object)),
             Err(error) if error.cause() == Cause::NotFound => Ok(None),
             Err(error) => Err(error),
@@ -62,7 +62,7 @@ impl Kube {
 
     /// All objects with the label, which is `key=value`. Lists of one answer: what is listed here is few.
     pub async fn list(&self, place: &Place, label: Option<&str>) -> Result<Vec<Value>, ApiError> {
-        let mut list = self.call(Method::GET, &place.list(label), None).await?;
+        let mut list = self.call(Method::GET, &place.list(label), place.accept(true), Body::None).await?;
         let (kind, version) = (list["kind"].clone(), list["apiVersion"].clone());
         let Value::Array(mut items) = list["items"].take() else { return Ok(Vec::new()) };
         // Items of a list may leave out what the list says.
@@ -75,28 +75,57 @@ impl Kube {
     }
 
     pub async fn create(&self, place: &Place, object: &Value) -> Result<Value, ApiError> {
-        self.call(Method::POST, &place.all(), Some(object)).await
+        self.call(Method::POST, &place.all(), JSON, Body::Json(object)).await
     }
 
     /// Refused as a conflict if the object has moved on since it was read.
     pub async fn update(&self, place: &Place, object: &Value) -> Result<Value, ApiError> {
-        self.call(Method::PUT, &place.object(name_of(object)), Some(object)).await
+        self.call(Method::PUT, &place.object(name_of(object)), JSON, Body::Json(object)).await
     }
 
     pub async fn update_status(&self, place: &Place, object: &Value) -> Result<Value, ApiError> {
-        self.call(Method::PUT, &format!("{}/status", place.object(name_of(object))), Some(object)).await
+        let path = format!("{}/status", place.object(name_of(object)));
+        self.call(Method::PUT, &path, JSON, Body::Json(object)).await
     }
 
-    async fn call(&self, method: Method, path: &str, body: Option<&Value>) -> Result<Value, ApiError> {
+    /// Server-side apply under the name of a manager. Refused as a conflict if a field is someone else's, unless `force`, and
+    /// if the configuration names a uid or a resourceVersion that is not the one there is.
+    pub async fn apply(&self, place: &Place, config: &Value, manager: &str, force: bool) -> Result<Value, ApiError> {
+        let path = place.apply(name_of(config), manager, force);
+        self.call(Method::PATCH, &path, JSON, Body::Apply(config)).await
+    }
+
+    /// Refused as a conflict if it is not this very object any more.
+    pub async fn delete(&self, place: &Place, name: &str, uid: &str, version: &str) -> Result<Value, ApiError> {
+        let options = json!({
+            "apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": uid, "resourceVersion": version},
+        });
+        self.call(Method::DELETE, &place.object(name), JSON, Body::Json(&options)).await
+    }
+
+    async fn call(&self, method: Method, path: &str, accept: &str, body: Body<'_>) -> Result<Value, ApiError> {
         let attempted = format!("{method} {path}");
-        let body = body.map(|body| body.to_string().into_bytes()).unwrap_or_default();
-        let request = Request::builder().method(method).uri(path).header("content-type", "application/json").body(body);
-        let request = request.map_err(|error| ApiError::request(&attempted, error))?;
+        let (kind, body) = match body {
+            Body::None => (JSON, Vec::new()),
+            Body::Json(value) => (JSON, value.to_string().into_bytes()),
+            // JSON is YAML.
+            Body::Apply(value) => ("application/apply-patch+yaml", value.to_string().into_bytes()),
+        };
+        let request = Request::builder().method(method).uri(path).header("accept", accept).header("content-type", kind);
+        let request = request.body(body).map_err(|error| ApiError::request(&attempted, error))?;
         match tokio::time::timeout(ANSWER_MAX, self.client.request::<Value>(request)).await {
             Ok(answer) => answer.map_err(|source| ApiError::Refused { attempted, source: Box::new(source) }),
             Err(_) => Err(ApiError::TooLate { attempted, seconds: ANSWER_MAX.as_secs() }),
         }
     }
+}
+
+const JSON: &str = "application/json";
+
+enum Body<'a> {
+    None,
+    Json(&'a Value),
+    Apply(&'a Value),
 }
 
 fn name_of(object: &Value) -> &str {

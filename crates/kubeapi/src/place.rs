@@ -6,15 +6,35 @@ pub struct Place {
     pub prefix: &'static str,
     pub namespace: Option<String>,
     pub plural: &'static str,
+    /// Of objects only their metadata are asked for: some are large, and there may be many.
+    pub metadata_only: bool,
 }
 
 impl Place {
     pub fn cluster(prefix: &'static str, plural: &'static str) -> Place {
-        Place { prefix, namespace: None, plural }
+        Place { prefix, namespace: None, plural, metadata_only: false }
     }
 
     pub fn namespaced(prefix: &'static str, namespace: &str, plural: &'static str) -> Place {
-        Place { prefix, namespace: Some(namespace.to_owned()), plural }
+        Place { prefix, namespace: Some(namespace.to_owned()), plural, metadata_only: false }
+    }
+
+    pub fn metadata_only(self) -> Place {
+        Place { metadata_only: true, ..self }
+    }
+
+    /// What to accept as an answer with one object, or with many.
+    pub(crate) fn accept(&self, many: bool) -> &'static str {
+        match (self.metadata_only, many) {
+            (false, _) => "application/json",
+            (true, false) => "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1",
+            (true, true) => "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1",
+        }
+    }
+
+    pub(crate) fn apply(&self, name: &str, manager: &str, force: bool) -> String {
+        let force = if force { "&force=true" } else { "" };
+        format!("{}?fieldManager={}{force}", self.object(name), escape(manager))
     }
 
     pub(crate) fn all(&self) -> String {
@@ -58,6 +78,10 @@ mod tests {
         let place = Place::namespaced("/api/v1", "ns", "configmaps");
         assert_eq!(place.object("a"), "/api/v1/namespaces/ns/configmaps/a");
         assert_eq!(place.list(Some("a/b=c")), "/api/v1/namespaces/ns/configmaps?labelSelector=a%2Fb%3Dc");
+        assert_eq!(
+            place.apply("a", "me & co", true),
+            "/api/v1/namespaces/ns/configmaps/a?fieldManager=me%20%26%20co&force=true"
+        );
         let cluster = Place::cluster("/apis/config.openshift.io/v1", "featuregates");
         assert!(
             cluster

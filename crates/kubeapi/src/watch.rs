@@ -20,7 +20,10 @@ impl Kube {
     ) -> Result<impl Stream<Item = Result<(Value, bool), ApiError>> + Send + use<>, ApiError> {
         let path = place.watch(label, from, WATCH_SECONDS);
         let attempted = format!("watching {path}");
-        let request = Request::get(&path).body(Vec::new()).map_err(|error| ApiError::request(&attempted, error))?;
+        let request = Request::get(&path)
+            .header("accept", place.accept(false))
+            .body(Vec::new())
+            .map_err(|error| ApiError::request(&attempted, error))?;
         let refused = move |source| ApiError::Refused { attempted: attempted.clone(), source: Box::new(source) };
         let events = self.client.request_events::<Value>(request).await.map_err(refused.clone())?;
         Ok(events.filter_map(move |event| {

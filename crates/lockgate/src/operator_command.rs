@@ -37,7 +37,12 @@ struct Operator {
     /// How many seconds the lease is held without renewal.
     #[arg(long, default_value_t = 15, value_parser = clap::value_parser!(u64).range(3..=3600))]
     lease_seconds: u64,
+    /// How many days the registry of a version is kept that nobody needs any more.
+    #[arg(long, default_value_t = operator::KEEP_REGISTRIES.as_secs() / DAY, value_parser = clap::value_parser!(u64).range(..=36500))]
+    keep_registries_days: u64,
 }
+
+const DAY: u64 = 24 * 3600;
 
 pub fn run(args: impl IntoIterator<Item = String>) -> ExitCode {
     let command = Operator::parse_from(args);
@@ -68,6 +73,7 @@ fn start(command: Operator) -> Result<(), Box<dyn std::error::Error>> {
     options.timing.lease = Duration::from_secs(command.lease_seconds);
     options.timing.give_up = options.timing.lease * 2 / 3;
     options.timing.retry = options.timing.lease / 7;
+    options.keep_registries = Duration::from_secs(command.keep_registries_days * DAY);
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(run_beside_metrics(options, command.metrics_listen))?;
     runtime.shutdown_timeout(Duration::from_millis(200));

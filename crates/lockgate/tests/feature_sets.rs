@@ -1,5 +1,8 @@
 //! Feature sets with real processes: an API server, controllers of two versions, and kubectl as the one who judges.
 
+#[path = "feature_sets/field_gates.rs"]
+mod field_gates;
+
 use std::{
     fs,
     net::TcpListener,
@@ -105,6 +108,10 @@ impl World {
     }
 
     fn controller(&self, version: &str) -> Process {
+        self.controller_with(version, &[])
+    }
+
+    fn controller_with(&self, version: &str, more: &[&str]) -> Process {
         let (gates, kubeconfig) = (format!("{}/gates.toml", self.text(version)), self.text("api/admin.kubeconfig"));
         let args = [
             "operator",
@@ -117,7 +124,7 @@ impl World {
             "--lease-seconds",
             "3",
         ];
-        Process::start(&args, &self.path(&format!("{version}.log")))
+        Process::start(&[&args[..], more].concat(), &self.path(&format!("{version}.log")))
     }
 
     fn kubectl(&self, args: &[&str]) -> Result<String, String> {
@@ -196,7 +203,7 @@ impl World {
 
     #[track_caller]
     fn until(&self, what: &str, mut holds: impl FnMut() -> bool) {
-        let end = Instant::now() + Duration::from_secs(40);
+        let end = Instant::now() + Duration::from_secs(120);
         while !holds() {
             assert!(Instant::now() < end, "waited too long until {what}; rows {}; {}", self.rows(), self.logs());
             std::thread::sleep(Duration::from_millis(100));

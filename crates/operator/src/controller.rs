@@ -5,15 +5,14 @@ use std::{
     time::{Duration, Instant},
 };
 
-use featureset::{config_map::LABEL, sync::Write};
+use featureset::config_map::LABEL;
 use kubeapi::{Cause, ConnectError, Kube, Place};
 use tokio::{sync::Notify, task::JoinSet};
 
 use crate::{
     Options,
     leader::{Held, Leader},
-    look::{Look, LookError, Places, write},
-    registries::Registries,
+    look::{Kept, Look, LookError, Places, write},
 };
 
 /// After an event, others of the same change are waited for so long.
@@ -31,6 +30,7 @@ pub async fn run(options: Options, stop: impl Future<Output = ()>) -> Result<(),
         () = stop => {}
         () = leader.run() => {}
         () = work(&kube, &places, &options, held, &changed) => {}
+        () = stay_registered(&kube, &places, &options) => {}
     }
     watches.shutdown().await;
     leader.release().await;
@@ -42,13 +42,13 @@ async fn work(kube: &Kube, places: &Places, options: &Options, mut held: Held, c
     let mut wait = BACKOFF.0;
     register(kube, places, options).await;
     options.metrics.ready();
-    let mut registries = Registries::default();
+    let mut kept = Kept::default();
     loop {
         if held.wait_for(|until| until.is_some()).await.is_err() {
             return;
         }
         let begin = Instant::now();
-        let ended = step(kube, places, options, &held, &mut registries).await;
+        let ended = step(kube, places, options, &held, &mut kept).await;
         tell(options, &ended, begin.elapsed());
         match ended {
             // What was written is looked at again: only a step that writes nothing is the end.
@@ -86,7 +86,7 @@ async fn register(kube: &Kube, places: &Places, options: &Options) {
     let mut wait = BACKOFF.0;
     let object = featureset::config_map::to_config_map(&options.registry, &options.namespace);
     loop {
-        match write(kube, places, &Write::CreateRegistry(object.clone())).await {
+        match kube.create(&places.config_maps, &object).await {
             Ok(_) => return tracing::info!(version = options.registry.version, "wrote the registry of this version"),
             Err(error) if error.cause() == Cause::Conflict => return,
             Err(error) => {
@@ -99,41 +99,60 @@ async fn register(kube: &Kube, places: &Places, options: &Options) {
     }
 }
 
-/// How much was written.
+/// Never returns. A controller that waits for years to be needed must find its registry there when it is.
+async fn stay_registered(kube: &Kube, places: &Places, options: &Options) {
+    let name = featureset::config_map::registry_name(&options.registry.version);
+    loop {
+        tokio::time::sleep(options.timing.resync).await;
+        if let Ok(None) = kube.get(&places.config_maps, &name).await {
+            register(kube, places, options).await;
+        }
+    }
+}
+
+/// How much was written, or is to be looked at again.
 async fn step(
     kube: &Kube,
     places: &Places,
     options: &Options,
     held: &Held,
-    registries: &mut Registries,
+    kept: &mut Kept,
 ) -> Result<usize, LookError> {
-    let writes = Look::take(kube, places, options, registries).await?.decide(options, registries);
+    let writes = Look::take(kube, places, options, kept).await?.decide(options, kept);
+    let mut written = 0;
     for one in &writes {
         // Whoever lost the lease meanwhile stops between two writes; the next holder looks afresh.
         if held.borrow().is_none_or(|until| until <= Instant::now()) {
             return Ok(writes.len());
         }
-        match write(kube, places, one).await {
-            Ok(what) => tracing::info!(version = options.registry.version, "wrote {what}"),
+        match write(kube, places, &mut kept.field_gates, one).await {
+            Ok(what) => {
+                tracing::info!(version = options.registry.version, "wrote {what}");
+                written += 1;
+            }
             // Somebody else was faster; what is there now is looked at.
             Err(error) if error.cause() == Cause::Conflict => {
                 tracing::debug!(%error, "the object has moved on");
                 return Ok(writes.len());
             }
+            // It waits for the next look.
+            Err(error) if !one.is_vital() => tracing::warn!(%error, "a chore was not done"),
             Err(error) => return Err(error.into()),
         }
     }
-    Ok(writes.len())
+    Ok(written)
 }
 
 /// Each watch says when to look.
 fn watches(kube: &Kube, places: &Places, changed: &Arc<Notify>) -> JoinSet<()> {
     let mut watches = JoinSet::new();
-    let list: [(&Place, Option<&'static str>); 4] = [
+    let definitions = places.definitions.clone().metadata_only();
+    let list: [(&Place, Option<&'static str>); 5] = [
         (&places.feature_gates, None),
         (&places.cluster_versions, None),
         (&places.cluster_operators, None),
         (&places.config_maps, Some(LABEL)),
+        (&definitions, None),
     ];
     for (place, label) in list {
         watches.spawn(kube.clone().notify_events(place.clone(), label, changed.clone()));

@@ -6,6 +6,7 @@
 
 mod controller;
 mod election;
+mod field_gates;
 mod leader;
 mod look;
 pub mod metrics;
@@ -20,6 +21,9 @@ use metrics::Metrics;
 pub use controller::run;
 pub use election::{Election, Step};
 
+/// Time enough to notice that a history was lost, and to restore it.
+pub const KEEP_REGISTRIES: Duration = Duration::from_secs(30 * 24 * 3600);
+
 #[derive(Clone, Debug)]
 pub struct Options {
     pub kubeconfig: Option<PathBuf>,
@@ -33,6 +37,8 @@ pub struct Options {
     /// Tells this process from all others that may hold the lease.
     pub identity: String,
     pub timing: Timing,
+    /// How long the registry of a version is kept that nobody needs any more.
+    pub keep_registries: Duration,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -85,6 +91,7 @@ impl Options {
             operator_name: featureset::object::ClusterOperator::NAME.to_owned(),
             identity: format!("{}-{}", std::process::id(), version),
             timing: Timing::default(),
+            keep_registries: KEEP_REGISTRIES,
         })
     }
 }

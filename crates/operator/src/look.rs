@@ -4,18 +4,20 @@ use featureset::{
     ack::{self, Ack},
     audit::{self, AuditError, Trail},
     config_map::{LABEL, LABEL_VALUE},
+    definition,
     object::{ClusterOperator, ClusterVersion, FeatureGate},
-    sync::{World, Write, sync},
+    sync::{Definitions, World, Write, sync},
 };
 use kubeapi::{ApiError, Kube, Place};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::{Options, registries::Registries};
+use crate::{Options, field_gates::FieldGates, registries::Registries};
 
 pub const CONFIG: &str = "/apis/config.openshift.io/v1";
 const CORE: &str = "/api/v1";
 const COORDINATION: &str = "/apis/coordination.k8s.io/v1";
+const EXTENSIONS: &str = "/apis/apiextensions.k8s.io/v1";
 
 #[derive(Debug, thiserror::Error)]
 pub enum LookError {
@@ -31,6 +33,7 @@ pub struct Places {
     pub cluster_operators: Place,
     pub config_maps: Place,
     pub leases: Place,
+    pub definitions: Place,
 }
 
 impl Places {
@@ -41,27 +44,32 @@ impl Places {
             cluster_operators: Place::cluster(CONFIG, ClusterOperator::PLURAL),
             config_maps: Place::namespaced(CORE, namespace, "configmaps"),
             leases: Place::namespaced(COORDINATION, namespace, "leases"),
+            definitions: Place::cluster(EXTENSIONS, definition::PLURAL),
         }
     }
 }
 
-/// Everything as it is now, but for the registries, which are kept.
+/// What is kept from step to step. None of it is needed: who starts anew finds it all out again.
+#[derive(Default)]
+pub struct Kept {
+    pub registries: Registries,
+    pub field_gates: FieldGates,
+}
+
+/// Everything as it is now, but for what is read of the registries, which is kept.
 pub struct Look {
     feature_gate: Option<FeatureGate>,
     cluster_version: Option<ClusterVersion>,
     cluster_operator: Option<ClusterOperator>,
+    registry_objects: Vec<Value>,
+    definitions: Definitions,
     audit: Result<Trail, AuditError>,
     acks: Vec<Ack>,
 }
 
 impl Look {
     /// The choice is read before the audit trail: whatever was recorded for it is seen.
-    pub async fn take(
-        kube: &Kube,
-        places: &Places,
-        options: &Options,
-        registries: &mut Registries,
-    ) -> Result<Look, LookError> {
+    pub async fn take(kube: &Kube, places: &Places, options: &Options, kept: &mut Kept) -> Result<Look, LookError> {
         let feature_gate = read(kube, &places.feature_gates, FeatureGate::KIND, FeatureGate::NAME).await?;
         let cluster_version = read(kube, &places.cluster_versions, ClusterVersion::KIND, ClusterVersion::NAME).await?;
         let cluster_operator =
@@ -71,20 +79,23 @@ impl Look {
             let matches = |object: &&Value| object["metadata"]["labels"][LABEL] == value;
             records.iter().filter(matches).cloned().collect::<Vec<Value>>()
         };
-        registries.refresh(&with(LABEL_VALUE));
+        let registry_objects = with(LABEL_VALUE);
+        kept.registries.refresh(&registry_objects);
         let leases = kube.list(&places.leases, Some(&format!("{LABEL}={}", ack::LABEL_VALUE))).await?;
         Ok(Look {
             feature_gate,
             cluster_version,
             cluster_operator,
+            registry_objects,
+            definitions: kept.field_gates.look(kube, &places.definitions).await,
             audit: Trail::read(&with(audit::LABEL_VALUE)),
             acks: leases.iter().filter_map(|lease| Ack::of_lease(lease, kubeapi::seconds_of)).collect(),
         })
     }
 
-    pub fn decide(&self, options: &Options, registries: &Registries) -> Vec<Write> {
+    pub fn decide(&self, options: &Options, kept: &Kept) -> Vec<Write> {
         let (seconds, text) = kubeapi::now();
-        options.metrics.show(self.feature_gate.as_ref(), self.cluster_operator.as_ref(), registries);
+        options.metrics.show(self.feature_gate.as_ref(), self.cluster_operator.as_ref(), &kept.registries);
         sync(&World {
             own: &options.registry,
             profile: &options.profile,
@@ -93,10 +104,14 @@ impl Look {
             feature_gate: self.feature_gate.as_ref(),
             cluster_version: self.cluster_version.as_ref(),
             cluster_operator: self.cluster_operator.as_ref(),
-            registries: registries.known(),
+            registries: kept.registries.known(),
+            registry_objects: &self.registry_objects,
+            keep_registries_seconds: options.keep_registries.as_secs() as i64,
+            definitions: &self.definitions,
             audit: &self.audit,
             acks: &self.acks,
             now: (seconds, &text),
+            seconds_of: kubeapi::seconds_of,
         })
     }
 }
@@ -116,7 +131,12 @@ async fn read<T: DeserializeOwned>(
 }
 
 /// Carries out one write; what it is about, for the log.
-pub async fn write(kube: &Kube, places: &Places, write: &Write) -> Result<&'static str, ApiError> {
+pub async fn write(
+    kube: &Kube,
+    places: &Places,
+    field_gates: &mut FieldGates,
+    write: &Write,
+) -> Result<&'static str, ApiError> {
     let value = |object: Result<Value, serde_json::Error>| object.unwrap_or_default();
     match write {
         Write::CreateRegistry(object) => {
@@ -147,5 +167,15 @@ pub async fn write(kube: &Kube, places: &Places, write: &Write) -> Result<&'stat
             kube.update_status(&places.cluster_operators, &value(serde_json::to_value(object))).await?;
             Ok("report of this operator")
         }
+        Write::MarkRegistry(object) => {
+            kube.update(&places.config_maps, object).await?;
+            Ok("mark of a registry that nobody needs, or needs again")
+        }
+        Write::DeleteRegistry { name, uid, resource_version } => {
+            kube.delete(&places.config_maps, name, uid, resource_version).await?;
+            tracing::info!(name, "removed a registry that nobody has needed for long");
+            Ok("removal of a registry")
+        }
+        Write::FieldGates(fields) => field_gates.apply(kube, &places.definitions, fields).await,
     }
 }

@@ -8,13 +8,17 @@ pub const ROWS_STALE: &str = "RowsStale";
 pub const UNKNOWN_GATES: &str = "UnknownGates";
 pub const ONE_WAY_SET_LEFT: &str = "OneWaySetLeft";
 pub const DEPENDENCIES_UNMET: &str = "DependenciesUnmet";
+pub const FIELD_GATES_STALE: &str = "FieldGatesStale";
 
 /// What the API takes as a message.
 const MESSAGE_MAX: usize = 32_000;
 
 pub(crate) fn conditions(decided: &Decided, determined: &Determined) -> Vec<Condition> {
     let names = || determined.unknown.iter().cloned().collect::<Vec<_>>().join(", ");
-    let stale = || determined.stale.iter().map(|(_, message)| message.as_str()).collect::<Vec<_>>().join("; ");
+    let joined = |problems: &[(&'static str, String)]| {
+        let messages = || problems.iter().map(|(_, message)| message.as_str()).collect::<Vec<_>>().join("; ");
+        problems.first().map(|(reason, _)| (*reason, messages()))
+    };
     let unmet = || {
         let pairs = determined.unmet.iter().map(|(gate, dependency)| format!("{gate} is on without {dependency}"));
         pairs.collect::<Vec<_>>().join("; ")
@@ -23,7 +27,7 @@ pub(crate) fn conditions(decided: &Decided, determined: &Determined) -> Vec<Cond
         |empty: bool, reason: &'static str, message: &dyn Fn() -> String| (!empty).then(|| (reason, message()));
     let list = [
         (DETERMINATION_DEGRADED, degraded(decided, determined)),
-        (ROWS_STALE, determined.stale.first().map(|(reason, _)| (*reason, stale()))),
+        (ROWS_STALE, joined(&determined.stale)),
         (
             UNKNOWN_GATES,
             unless_empty(determined.unknown.is_empty(), "UnknownGates", &|| {
@@ -32,6 +36,7 @@ pub(crate) fn conditions(decided: &Decided, determined: &Determined) -> Vec<Cond
         ),
         (ONE_WAY_SET_LEFT, decided.left.clone().map(|message| ("OneWaySetLeft", message))),
         (DEPENDENCIES_UNMET, unless_empty(determined.unmet.is_empty(), "DependenciesUnmet", &unmet)),
+        (FIELD_GATES_STALE, joined(&determined.fields.problems)),
     ];
     list.into_iter().map(|(kind, problem)| condition(kind, problem)).collect()
 }

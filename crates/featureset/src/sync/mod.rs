@@ -1,18 +1,25 @@
 //! One step of the controller: everything it sees in, everything to write out, in the order in which to write it.
 //!
 //! Invariants: a one-way set is in the audit trail before a row of it is written; a version is reported only after its row
-//! was written; what would change nothing is not written; a row that cannot be determined stays as it is.
+//! was written; what would change nothing is not written; a row that cannot be determined stays as it is; gates of fields
+//! follow rows that were written before.
 
 mod condition;
+mod fields;
 mod report;
 mod rows;
+mod unused;
 
 use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-pub use condition::{DEPENDENCIES_UNMET, DETERMINATION_DEGRADED, ONE_WAY_SET_LEFT, ROWS_STALE, UNKNOWN_GATES};
+pub use condition::{
+    DEPENDENCIES_UNMET, DETERMINATION_DEGRADED, FIELD_GATES_STALE, ONE_WAY_SET_LEFT, ROWS_STALE, UNKNOWN_GATES,
+};
+pub use fields::{Definitions, FieldWrite, Held};
 use rows::Determined;
+pub use unused::UNUSED_SINCE;
 
 use crate::{
     ack::Ack,
@@ -37,10 +44,18 @@ pub struct World<'a> {
     pub cluster_operator: Option<&'a ClusterOperator>,
     /// Registries in the cluster by version; those that cannot be read with the reason.
     pub registries: &'a BTreeMap<String, Result<Registry, String>>,
+    /// The objects they were read from.
+    pub registry_objects: &'a [Value],
+    /// How long a registry is kept that nobody needs.
+    pub keep_registries_seconds: i64,
+    /// Definitions of resources that follow.
+    pub definitions: &'a Definitions,
     pub audit: &'a Result<Trail, AuditError>,
     pub acks: &'a [Ack],
     /// Seconds since 1970, and the same as the API has it.
     pub now: (i64, &'a str),
+    /// Reads a time of the API.
+    pub seconds_of: fn(&str) -> Option<i64>,
 }
 
 /// Something to write. The first failure ends the step; the next one starts from what is there then.
@@ -53,6 +68,21 @@ pub enum Write {
     FeatureGateStatus(Box<FeatureGate>),
     CreateClusterOperator(Box<ClusterOperator>),
     ClusterOperatorStatus(Box<ClusterOperator>),
+    FieldGates(Box<FieldWrite>),
+    /// Updated: only its mark of disuse has changed.
+    MarkRegistry(Value),
+    DeleteRegistry {
+        name: String,
+        uid: String,
+        resource_version: String,
+    },
+}
+
+impl Write {
+    /// Whether a step has failed if this could not be written. What can wait comes after all that cannot.
+    pub fn is_vital(&self) -> bool {
+        !matches!(self, Write::FieldGates(_) | Write::MarkRegistry(_) | Write::DeleteRegistry { .. })
+    }
 }
 
 pub fn sync(world: &World<'_>) -> Vec<Write> {
@@ -70,6 +100,8 @@ pub fn sync(world: &World<'_>) -> Vec<Write> {
     let determined = rows::determine(world, feature_gate, &decided);
     writes.extend(status(world, feature_gate, &determined));
     writes.extend(report::report(world, &decided, &determined));
+    writes.extend(determined.fields.writes.iter().map(|write| Write::FieldGates(Box::new(write.clone()))));
+    writes.extend(unused::decide(world, feature_gate, &determined));
     writes
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Decided, World, condition};
+use super::{Decided, World, condition, fields};
 use crate::{
     object::{Condition, FeatureGate, StatusRow},
     registry::Registry,
@@ -20,6 +20,8 @@ pub(crate) struct Determined {
     /// Names in the custom lists that no version knows.
     pub unknown: BTreeSet<String>,
     pub unmet: BTreeSet<(String, String)>,
+    /// What follows the rows.
+    pub fields: fields::Fields,
     pub conditions: Vec<Condition>,
 }
 
@@ -49,6 +51,7 @@ pub(crate) fn determine(world: &World<'_>, feature_gate: &FeatureGate, decided: 
                        lockgate gates version begin makes one";
         determined.degraded = Some(("NoClusterVersion", message.to_owned()));
     }
+    determined.fields = fields::decide(world, &determined.rows);
     determined.conditions = condition::conditions(decided, &determined);
     determined
 }

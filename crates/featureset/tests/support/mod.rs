@@ -1,6 +1,8 @@
 //! A cluster in memory: it keeps the objects that the controller's steps write, and counts the writes.
 #![allow(dead_code, reason = "each test file uses a part")]
 
+mod definitions;
+
 use std::{cell::RefCell, collections::BTreeMap};
 
 use featureset::{
@@ -13,6 +15,8 @@ use featureset::{
 };
 use serde_json::{Value, json};
 
+use definitions::Server;
+
 pub const NAMESPACE: &str = "lockgate-gates";
 
 #[derive(Default)]
@@ -23,10 +27,20 @@ pub struct Cluster {
     pub registries: Vec<Value>,
     pub audit: Vec<Value>,
     pub acks: Vec<Ack>,
+    pub definitions: Server,
     pub now: i64,
     made: u64,
     /// Registries never change: read once, as reading a hundred takes long in a debug build.
     read: RefCell<BTreeMap<String, Result<Registry, String>>>,
+}
+
+/// How long registries are kept in these tests.
+pub const KEEP_SECONDS: i64 = 300;
+
+/// Of times as [`Cluster::time`] writes them.
+pub fn seconds_of(text: &str) -> Option<i64> {
+    let (minutes, seconds) = text.strip_prefix("2026-01-01T00:")?.strip_suffix('Z')?.split_once(':')?;
+    Some(minutes.parse::<i64>().ok()? * 60 + seconds.parse::<i64>().ok()?)
 }
 
 /// A registry from words such as `A:Default B:TechPreviewNoUpgrade C:none D:Default<A` (D depends on A).
@@ -66,9 +80,13 @@ impl Cluster {
             cluster_version: self.cluster_version.as_ref(),
             cluster_operator: self.cluster_operator.as_ref(),
             registries: &registries,
+            registry_objects: &self.registries,
+            keep_registries_seconds: KEEP_SECONDS,
+            definitions: &self.definitions.look(),
             audit: &Trail::read(&self.audit),
             acks: &self.acks,
             now: (self.now, &time),
+            seconds_of,
         })
     }
 
@@ -106,6 +124,16 @@ impl Cluster {
             Write::ClusterOperatorStatus(mut object) => {
                 object.metadata.resource_version = version;
                 self.cluster_operator = Some(*object);
+            }
+            Write::FieldGates(fields) => self.definitions.apply(&fields),
+            Write::MarkRegistry(object) => {
+                let old = self.registries.iter_mut().find(|old| old["metadata"]["name"] == object["metadata"]["name"]);
+                *old.expect("it is there") = object;
+            }
+            Write::DeleteRegistry { name, .. } => {
+                let count = self.registries.len();
+                self.registries.retain(|object| object["metadata"]["name"] != name.as_str());
+                assert_eq!(self.registries.len(), count - 1);
             }
         }
     }

@@ -1,0 +1,136 @@
+//! What a plan is made with: files, or a cluster as it is.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::Path,
+};
+
+use anyhow::{Context, Result, bail};
+use featureset::{
+    Registry,
+    audit::{self, Trail},
+    config_map::{LABEL, LABEL_VALUE, of_config_map, version_of},
+    definition,
+    object::{ClusterVersion, FeatureGate, UpdateState},
+    plan::Known,
+    yaml::objects,
+};
+use kubeapi::Place;
+use serde_json::Value;
+
+use crate::{
+    cluster::{Cluster, Reach, block_on},
+    disk::{self, Source},
+    plan::Files,
+    render::read_manifest,
+};
+
+pub fn of_files(files: &Files, gates: &Path) -> Result<Known> {
+    let registries = match files.registry.is_empty() {
+        true => {
+            let source = Source::read(gates)?;
+            vec![Registry::of_file(&source.file, &source.file.version)?]
+        }
+        false => disk::registries(&files.registry)?,
+    };
+    let definitions = definitions(&files.crd)?;
+    let desired = desired(files, &registries, !definitions.is_empty())?;
+    let now = files.manifest.as_deref().map(read_manifest).transpose()?.map(|object| object.spec);
+    Ok(Known { spec: now.unwrap_or_default(), registries, desired, definitions, ..Known::default() })
+}
+
+/// The one version there is, or the one that is named.
+fn desired(files: &Files, registries: &[Registry], matters: bool) -> Result<Option<String>> {
+    let versions = || registries.iter().map(|registry| registry.version.as_str()).collect::<Vec<_>>().join(", ");
+    match (&files.desired_version, registries) {
+        (Some(version), all) if all.iter().any(|registry| registry.version == *version) => Ok(Some(version.clone())),
+        (Some(version), _) => bail!("there is no registry of version {version}; there are {}", versions()),
+        (None, [only]) => Ok(Some(only.version.clone())),
+        (None, _) if matters => bail!("choose the version that fields follow with --desired-version: {}", versions()),
+        (None, _) => Ok(None),
+    }
+}
+
+/// Definitions in files or folders, alone, in lists or in documents; other objects may stand beside them.
+fn definitions(paths: &[std::path::PathBuf]) -> Result<Vec<Value>> {
+    let mut all = Vec::new();
+    for given in paths {
+        let before = all.len();
+        for path in disk::files(given)? {
+            let objects = objects(&disk::read(&path)?).with_context(|| path.display().to_string())?;
+            all.extend(objects.into_iter().filter(|object| object["kind"] == definition::KIND));
+        }
+        if all.len() == before {
+            bail!("{} has no {}", given.display(), definition::KIND);
+        }
+    }
+    Ok(all)
+}
+
+pub fn of_cluster(kubeconfig: Option<&Path>, namespace: &str) -> Result<Known> {
+    block_on(async {
+        let cluster = Cluster::connect(Reach::new(kubeconfig, namespace)).await?;
+        let gate: Option<FeatureGate> = cluster.read(FeatureGate::PLURAL, FeatureGate::NAME).await?;
+        let Some(gate) = gate else { bail!("there is no FeatureGate {}", FeatureGate::NAME) };
+        let version: Option<ClusterVersion> = cluster.read(ClusterVersion::PLURAL, ClusterVersion::NAME).await?;
+        let records = cluster.kube.list(&Place::namespaced("/api/v1", namespace, "configmaps"), Some(LABEL)).await?;
+        let (registries, missing) = registries(&records, &versions(&gate, version.as_ref()));
+        let trail: Vec<Value> = with(&records, audit::LABEL_VALUE).cloned().collect();
+        let trail = Trail::read(&trail).context("the audit trail cannot be read, so nothing can be planned")?;
+        Ok(Known {
+            recorded: trail.one_way(),
+            registries,
+            missing,
+            acks: cluster.acks().await?,
+            desired: version.as_ref().and_then(|version| version.latest()).map(str::to_owned),
+            under_way: version.as_ref().and_then(under_way),
+            definitions: followers(&cluster).await?,
+            spec: gate.spec,
+        })
+    })
+}
+
+/// Those that have a row, or are to have one.
+fn versions(gate: &FeatureGate, version: Option<&ClusterVersion>) -> Vec<String> {
+    let mut all: Vec<&str> = version.and_then(|version| version.latest()).into_iter().collect();
+    all.extend(version.iter().flat_map(|version| version.versions()));
+    all.extend(gate.versions());
+    let mut seen = BTreeSet::new();
+    all.into_iter().filter(|version| seen.insert(*version)).map(str::to_owned).collect()
+}
+
+fn with<'a>(records: &'a [Value], value: &'a str) -> impl Iterator<Item = &'a Value> {
+    records.iter().filter(move |object| object["metadata"]["labels"][LABEL] == value)
+}
+
+/// Registries of these versions, and why some cannot be used.
+fn registries(records: &[Value], versions: &[String]) -> (Vec<Registry>, Vec<String>) {
+    let of = |object| version_of(object).map(|version| (version, of_config_map(object)));
+    let mut there: BTreeMap<&str, _> = with(records, LABEL_VALUE).filter_map(of).collect();
+    let (mut registries, mut missing) = (Vec::new(), Vec::new());
+    for version in versions {
+        match there.remove(version.as_str()) {
+            Some(Ok(registry)) => registries.push(registry),
+            Some(Err(error)) => missing.push(format!("{version}: {error}")),
+            None => missing.push(format!("{version}: it left no registry in the cluster")),
+        }
+    }
+    (registries, missing)
+}
+
+fn under_way(version: &ClusterVersion) -> Option<String> {
+    let newest = version.status.history.first().filter(|newest| newest.state == UpdateState::Partial);
+    newest.map(|newest| newest.version.clone())
+}
+
+/// Definitions that are annotated, whole.
+async fn followers(cluster: &Cluster) -> Result<Vec<Value>> {
+    let place = Place::cluster("/apis/apiextensions.k8s.io/v1", definition::PLURAL);
+    let mut all = Vec::new();
+    for metadata in cluster.kube.list(&place.clone().metadata_only(), None).await? {
+        if definition::follow(&metadata) != definition::Follow::No {
+            all.extend(cluster.kube.get(&place, definition::name_of(&metadata)).await?);
+        }
+    }
+    Ok(all)
+}
