@@ -70,6 +70,7 @@ pub fn resource(basics: Basics<'_>) -> Resource {
         converter: None,
         role,
         gating: None,
+        held: Arc::default(),
     }
 }
 

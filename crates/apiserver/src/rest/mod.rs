@@ -4,6 +4,8 @@ mod admit;
 mod apply;
 mod create;
 mod delete;
+mod gate;
+mod hub;
 mod list;
 mod options;
 mod own;
@@ -16,6 +18,7 @@ mod scale;
 mod stale_tests;
 mod update;
 mod versions;
+mod views;
 mod watch;
 
 use std::{sync::Arc, time::Duration};

@@ -65,6 +65,8 @@ pub fn refusal(status: &Status) -> Response<Body> {
 #[derive(Clone, Debug, Default)]
 pub struct Warnings {
     texts: Vec<String>,
+    /// Gates that have held something back, once for each field.
+    suppressed: Vec<String>,
 }
 
 impl Warnings {
@@ -73,6 +75,14 @@ impl Warnings {
         if !self.texts.contains(&text) {
             self.texts.push(text);
         }
+    }
+
+    pub fn suppress(&mut self, gate: &str) {
+        self.suppressed.push(gate.to_owned());
+    }
+
+    pub fn suppressed(&self) -> &[String] {
+        &self.suppressed
     }
 
     pub fn texts(&self) -> &[String] {
