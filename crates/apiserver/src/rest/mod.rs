@@ -2,6 +2,7 @@
 
 mod admit;
 mod apply;
+mod backlog;
 mod create;
 mod delete;
 mod gate;
@@ -29,6 +30,7 @@ use tokio::sync::{Notify, watch as channel};
 
 pub use self::{
     admit::{encode, stored},
+    backlog::Limits,
     printed::Printed,
     update::Intent,
 };
@@ -62,6 +64,8 @@ pub struct Api {
     pub field_gates: bool,
     /// How often a watch that asks for bookmarks gets one.
     pub bookmark_every: Duration,
+    /// How far a watch may run ahead of its client.
+    pub watch_limits: Limits,
     /// Events that watches have sent lately.
     pub printed: Arc<Printed>,
 }
