@@ -77,20 +77,22 @@ pub fn encode(resource: &Resource, object: &Value) -> Value {
 /// A body as an object, and the fields it names twice.
 pub fn body(resource: &Resource, call: &Call) -> Result<decode::Decoded> {
     // Built-in kinds have a protobuf form, and clients that know them use it.
-    if media(call) == protobuf::MEDIA && resource.strategic {
-        return match protobuf::decode(&call.body) {
-            Some(value) => Ok(decode::Decoded { value, duplicates: Vec::new() }),
-            None => {
-                Err(Status::bad_request("the object provided is unrecognized: it is no protobuf of a kind known here"))
-            }
-        };
-    }
-    text(call)
+    if resource.strategic { known(call) } else { text(call) }
 }
 
 /// A body of a kind that is not kept.
 pub fn document(call: &Call) -> Result<Value> {
-    text(call).map(|decoded| decoded.value)
+    known(call).map(|decoded| decoded.value)
+}
+
+fn known(call: &Call) -> Result<decode::Decoded> {
+    if media(call) != protobuf::MEDIA {
+        return text(call);
+    }
+    let value = protobuf::decode(&call.body).ok_or_else(|| {
+        Status::bad_request("the object provided is unrecognized: it is no protobuf of a kind known here")
+    })?;
+    Ok(decode::Decoded { value, duplicates: Vec::new() })
 }
 
 fn media(call: &Call) -> &str {

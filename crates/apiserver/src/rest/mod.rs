@@ -29,7 +29,7 @@ use http::HeaderMap;
 use tokio::sync::{Notify, watch as channel};
 
 pub use self::{
-    admit::{encode, stored},
+    admit::{document, encode, stored},
     backlog::Limits,
     printed::Printed,
     update::Intent,

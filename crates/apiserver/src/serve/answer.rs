@@ -21,10 +21,16 @@ const WARNING: HeaderName = HeaderName::from_static("warning");
 const WARNINGS_CHARS_MAX: usize = 4096;
 const WARNING_CHARS_MAX: usize = 256;
 
+pub const JSON: &str = "application/json";
+
 pub fn json(code: u16, value: &Value) -> Response<Body> {
-    let mut bytes = value.to_string();
-    bytes.push('\n');
-    bytes_of(code, "application/json", bytes.into())
+    bytes_of(code, JSON, print(value))
+}
+
+pub fn print(value: &Value) -> Bytes {
+    let mut text = value.to_string();
+    text.push('\n');
+    text.into()
 }
 
 pub fn text(code: u16, text: impl Into<String>) -> Response<Body> {
