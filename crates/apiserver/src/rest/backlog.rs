@@ -71,7 +71,9 @@ impl Feed {
         state.events.push_back(event);
         let waker = state.waker.take();
         drop(state);
-        waker.map(Waker::wake);
+        if let Some(waker) = waker {
+            waker.wake();
+        }
         Ok(())
     }
 
@@ -121,7 +123,9 @@ impl Drop for Feed {
         state.fed = true;
         let waker = state.waker.take();
         drop(state);
-        waker.map(Waker::wake);
+        if let Some(waker) = waker {
+            waker.wake();
+        }
     }
 }
 

@@ -201,6 +201,10 @@ impl Api {
     fn left_of(&self, step: &Step<'_>, views: &Views<'_>, wanted: &Value) -> Value {
         let Step { resource, raw, old, scope, .. } = *step;
         let mut object = wanted.clone();
+        // What is made of something missing will be made again.
+        if views.complete().is_err() {
+            return object;
+        }
         schema::prune(&resource.schema, &mut object);
         let sent = carry_over(resource, object, old, scope);
         let mut object = sent.clone();

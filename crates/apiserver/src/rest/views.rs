@@ -16,7 +16,7 @@ use crate::{
 };
 
 /// A step names what it lacks bit by bit; one that never has enough is a fault of ours.
-const ROUNDS_MAX: usize = 16;
+const ROUNDS_MAX: usize = 64;
 
 pub struct Views<'a> {
     resource: &'a Resource,
