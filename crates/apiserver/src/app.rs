@@ -15,12 +15,14 @@ use crate::{
     discovery, name,
     openapi::{self, Document},
     patch::{self, Patch},
-    rest::{Api, Call, Intent},
+    rest::{self, Api, Call, Intent},
+    reviews::Review,
     route::{self, OpenApi, Route, Target},
     serve::{
         accept,
         answer::{self, Body, Warnings},
         auth::{self, Peer, Tokens},
+        compress,
         query::Query,
     },
     status::{Name, Result, Status},
@@ -80,7 +82,7 @@ impl App {
         verb: &'static str,
         warnings: &mut Warnings,
     ) -> Result<Response<Body>> {
-        let user = self.tokens.authenticate(&peer, request.headers())?;
+        let user = auth::impersonate(self.tokens.authenticate(&peer, request.headers())?, request.headers())?;
         auth::authorize(&user, request.method(), request.uri().path(), route, verb)?;
         let target = match route {
             Route::Resource(target) => target,
@@ -95,6 +97,12 @@ impl App {
         let form = accept::form(request.headers())?;
         let (parts, body) = request.into_parts();
         let call = Call { user, query, form, headers: parts.headers, body: collect_in_time(body).await? };
+        if let Some(review) = Review::of(target) {
+            return match verb {
+                "create" => Ok(answer::json(201, &review.answer(&call.user, rest::document(&call)?)?)),
+                _ => Err(Status::method_not_allowed(&review.name(), verb)),
+            };
+        }
         if let Some(text) = self.api.resource(target).ok().and_then(|resource| resource.deprecation.clone()) {
             warnings.add(text);
         }
@@ -142,7 +150,7 @@ impl App {
             _ => return Err(Status::method_not_allowed(&resource.name(), verb)),
         };
         said.texts().iter().for_each(|text| warnings.add(text));
-        Ok(answer::json(if created { 201 } else { 200 }, &done))
+        Ok(compress::json(if created { 201 } else { 200 }, &done, &call.headers).await)
     }
 
     async fn other(&self, route: &Route, request: &Request<Incoming>, query: &Query) -> Result<Response<Body>> {

@@ -9,13 +9,15 @@ use crate::{
     managed::{Node, Types},
     object::NameRule,
     resource::{Resource, Role},
+    reviews,
     schema::Schema,
     table::{Column, Source},
 };
 
 pub const DEFINITIONS: (&str, &str, &str) = ("apiextensions.k8s.io", "v1", "customresourcedefinitions");
 /// No definition can be in these.
-pub const GROUPS: [&str; 3] = [DEFINITIONS.0, "coordination.k8s.io", admission::GROUP];
+pub const GROUPS: [&str; 5] =
+    [DEFINITIONS.0, "coordination.k8s.io", admission::GROUP, reviews::AUTHENTICATION, reviews::AUTHORIZATION];
 /// These exist always and cannot be deleted.
 pub const NAMESPACES: [&str; 4] = ["default", "kube-system", "kube-public", "kube-node-lease"];
 
@@ -70,6 +72,7 @@ pub fn resource(basics: Basics<'_>) -> Resource {
         converter: None,
         role,
         gating: None,
+        held: Arc::default(),
     }
 }
 

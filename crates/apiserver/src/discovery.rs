@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use crate::{
     catalog::Catalog,
     resource::{Resource, group_version},
+    reviews::{self, Review},
     route::Discovery,
     scale,
     status::{Result, Status},
@@ -16,7 +17,7 @@ const STATUS_VERBS: [&str; 3] = ["get", "patch", "update"];
 
 /// Every group with its versions and resources; `/api` has the core group, `/apis` the others.
 pub fn aggregated(catalog: &Catalog, core: bool) -> Value {
-    let groups = catalog.groups().into_iter().filter(|(group, _)| group.is_empty() == core);
+    let groups = groups(catalog).into_iter().filter(|(group, _)| group.is_empty() == core);
     let items: Vec<Value> = groups.map(|(group, versions)| aggregated_group(catalog, &group, &versions)).collect();
     json!({"kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2", "metadata": {}, "items": items})
 }
@@ -27,6 +28,12 @@ fn aggregated_group(catalog: &Catalog, group: &str, versions: &[String]) -> Valu
         .map(|version| {
             let resources: Vec<Value> =
                 catalog.of_version(group, version).map(|resource| aggregated_resource(resource)).collect();
+            let asked = reviews_of(group, version).map(|review| {
+                let kind = json!({"group": group, "version": version, "kind": review.kind()});
+                json!({"resource": review.plural(), "responseKind": kind, "scope": "Cluster",
+                       "singularResource": review.singular(), "verbs": ["create"]})
+            });
+            let resources: Vec<Value> = resources.into_iter().chain(asked).collect();
             json!({"version": version, "resources": resources, "freshness": "Current"})
         })
         .collect();
@@ -68,11 +75,11 @@ pub fn legacy(catalog: &Catalog, asked: &Discovery, address: &str) -> Result<Val
         })),
         Discovery::Groups => {
             let groups: Vec<Value> =
-                catalog.groups().into_iter().skip_while(|(group, _)| group.is_empty()).map(api_group).collect();
+                groups(catalog).into_iter().skip_while(|(group, _)| group.is_empty()).map(api_group).collect();
             Ok(json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups}))
         }
         Discovery::Group(name) => {
-            let found = catalog.groups().into_iter().find(|(group, _)| group == name && !group.is_empty());
+            let found = groups(catalog).into_iter().find(|(group, _)| group == name && !group.is_empty());
             let mut group = api_group(found.ok_or_else(Status::unknown_resource)?);
             group["kind"] = "APIGroup".into();
             group["apiVersion"] = "v1".into();
@@ -81,6 +88,11 @@ pub fn legacy(catalog: &Catalog, asked: &Discovery, address: &str) -> Result<Val
         Discovery::Version(group, version) => {
             let resources: Vec<Value> =
                 catalog.of_version(group, version).flat_map(|resource| api_resources(resource)).collect();
+            let asked = reviews_of(group, version).map(|review| {
+                json!({"name": review.plural(), "singularName": review.singular(), "namespaced": false,
+                       "kind": review.kind(), "verbs": ["create"]})
+            });
+            let resources: Vec<Value> = resources.into_iter().chain(asked).collect();
             if resources.is_empty() {
                 return Err(Status::unknown_resource());
             }
@@ -90,6 +102,20 @@ pub fn legacy(catalog: &Catalog, asked: &Discovery, address: &str) -> Result<Val
             )
         }
     }
+}
+
+/// What is kept and what can only be asked, in the order of their groups.
+fn groups(catalog: &Catalog) -> Vec<(String, Vec<String>)> {
+    let mut groups = catalog.groups();
+    for group in [reviews::AUTHENTICATION, reviews::AUTHORIZATION] {
+        groups.push((group.to_owned(), vec![reviews::VERSION.to_owned()]));
+    }
+    groups.sort_by(|a, b| a.0.cmp(&b.0));
+    groups
+}
+
+fn reviews_of<'a>(group: &'a str, version: &'a str) -> impl Iterator<Item = Review> {
+    reviews::ALL.into_iter().filter(move |review| review.group() == group && version == reviews::VERSION)
 }
 
 fn api_group((group, versions): (String, Vec<String>)) -> Value {

@@ -36,6 +36,7 @@ mod patch;
 mod protobuf;
 mod resource;
 mod rest;
+mod reviews;
 mod route;
 mod rules;
 mod scale;

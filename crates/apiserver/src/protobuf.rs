@@ -134,6 +134,24 @@ const DELETE_OPTIONS: &[Field] = &[
     (5, "dryRun", Kind::Texts),
 ];
 
+const RESOURCE: &[Field] = &[
+    (1, "namespace", Kind::Text),
+    (2, "verb", Kind::Text),
+    (3, "group", Kind::Text),
+    (4, "version", Kind::Text),
+    (5, "resource", Kind::Text),
+    (6, "subresource", Kind::Text),
+    (7, "name", Kind::Text),
+];
+const ACCESS: &[Field] = &[
+    (1, "resourceAttributes", Kind::Message(RESOURCE)),
+    (2, "nonResourceAttributes", Kind::Message(&[(1, "path", Kind::Text), (2, "verb", Kind::Text)])),
+];
+const ACCESS_REVIEW: &[Field] = &[(1, "metadata", Kind::Message(META)), (2, "spec", Kind::Message(ACCESS))];
+const RULES_REVIEW: &[Field] =
+    &[(1, "metadata", Kind::Message(META)), (2, "spec", Kind::Message(&[(1, "namespace", Kind::Text)]))];
+const SUBJECT_REVIEW: &[Field] = &[(1, "metadata", Kind::Message(META))];
+
 fn table(kind: &str) -> Option<&'static [Field]> {
     match kind {
         "Namespace" => Some(NAMESPACE),
@@ -143,6 +161,9 @@ fn table(kind: &str) -> Option<&'static [Field]> {
         "ValidatingAdmissionPolicy" => Some(POLICY),
         "ValidatingAdmissionPolicyBinding" => Some(BINDING),
         "DeleteOptions" => Some(DELETE_OPTIONS),
+        "SelfSubjectAccessReview" => Some(ACCESS_REVIEW),
+        "SelfSubjectRulesReview" => Some(RULES_REVIEW),
+        "SelfSubjectReview" => Some(SUBJECT_REVIEW),
         _ => None,
     }
 }

@@ -64,7 +64,7 @@ pub struct Resource {
     pub strategic: bool,
     /// The `apiVersion` under which objects are stored.
     pub stored_version: String,
-    /// The schema of the version that objects are stored in, where it is another than this and only the name tells them apart.
+    /// The schema of the version that objects are stored in, where it is another than this.
     pub stored_schema: Option<Schema>,
     pub schema: Schema,
     /// Rules of the schema, where it has any.
@@ -80,8 +80,10 @@ pub struct Resource {
     pub role: Role,
     /// Converts between versions; without it only the version's name differs.
     pub converter: Option<Arc<std::result::Result<Converter, String>>>,
-    /// Gates on fields, where there are any.
+    /// Gates on fields, where there are any. With a webhook they speak of the version that objects are stored in alone.
     pub gating: Option<Arc<Gating>>,
+    /// With a webhook: each field behind a gate that is off, alone.
+    pub held: Arc<Vec<Gating>>,
 }
 
 impl Resource {
@@ -120,6 +122,21 @@ impl Resource {
             Role::Custom(custom) => Some(custom),
             _ => None,
         }
+    }
+
+    /// Gates that ask for something, by the names of another version than this.
+    pub fn gated_elsewhere(&self) -> Option<&Gating> {
+        let elsewhere = self.converter.is_some() && self.api_version() != self.stored_version;
+        self.active_gating().filter(|_| elsewhere)
+    }
+
+    /// Gates that ask for something, by the names of this version.
+    pub fn gated_here(&self) -> Option<&Gating> {
+        self.active_gating().filter(|_| self.gated_elsewhere().is_none())
+    }
+
+    fn active_gating(&self) -> Option<&Gating> {
+        self.gating.as_deref().filter(|gating| !gating.is_idle())
     }
 
     pub fn verbs(&self) -> &'static [&'static str] {

@@ -19,7 +19,7 @@ use crate::{
     admission::{self, Policies},
     app::App,
     builtin, features, janitor, keeper, name, object,
-    rest::Api,
+    rest::{Api, Limits},
     serve::{
         auth::{MASTERS, TokenError, Tokens},
         kubeconfig,
@@ -33,6 +33,8 @@ use crate::{
 
 const STORE_WAIT_MAX: Duration = Duration::from_secs(60);
 const BOOKMARK_EVERY: Duration = Duration::from_secs(55);
+const WATCH_BACKLOG_BYTES_MAX: usize = 4 << 20;
+const WATCH_PATIENCE: Duration = Duration::from_secs(30);
 
 /// Where the server keeps its things, listens and stores.
 #[derive(Clone, Debug)]
@@ -50,6 +52,11 @@ pub struct Options {
     pub feature_gates: String,
     /// How often a watch that asks for bookmarks gets one. Clients take a silent watch for dead after some minutes.
     pub bookmark_every: Duration,
+    /// How many bytes of events may wait for the client of one watch. A client that lags further behind is given them from the
+    /// store's history, as it takes them.
+    pub watch_backlog_bytes_max: usize,
+    /// How long a client with a full backlog may take nothing before its watch ends.
+    pub watch_patience: Duration,
 }
 
 impl Options {
@@ -63,6 +70,8 @@ impl Options {
             token_file: None,
             feature_gates: String::new(),
             bookmark_every: BOOKMARK_EVERY,
+            watch_backlog_bytes_max: WATCH_BACKLOG_BYTES_MAX,
+            watch_patience: WATCH_PATIENCE,
         }
     }
 }
@@ -127,6 +136,7 @@ impl Server {
             janitor: Arc::new(Notify::new()),
             field_gates,
             bookmark_every: options.bookmark_every,
+            watch_limits: Limits { bytes_max: options.watch_backlog_bytes_max, patience: options.watch_patience },
         };
         let chores = vec![
             tokio::spawn(keeper::run(store.clone(), sender, metrics, field_gates)),

@@ -5,7 +5,7 @@ mod common;
 use std::{
     sync::{
         Arc,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     time::{Duration, Instant},
 };
@@ -33,7 +33,7 @@ fn definition() -> Value {
 }
 
 /// Writes a new number again and again; says when, and whether it was taken.
-async fn write(mut http: Http, name: String, stop: Arc<AtomicBool>) -> Vec<Interval> {
+async fn write(mut http: Http, name: String, stop: Arc<AtomicBool>, done: Arc<AtomicUsize>) -> Vec<Interval> {
     let object = json!({"apiVersion": "g.example.com/v1", "kind": "Thing", "metadata": {"name": name}, "spec": {}});
     assert_eq!(http.json("POST", THINGS, object).await.code, 201);
     let mut answers = Vec::new();
@@ -47,6 +47,7 @@ async fn write(mut http: Http, name: String, stop: Arc<AtomicBool>) -> Vec<Inter
         let on = answer.body["spec"]["n"] == n;
         assert_eq!(on, answer.warnings.is_empty(), "who is not heard is told: {:?}", answer.warnings);
         answers.push(Interval { from, to: Instant::now(), on });
+        done.fetch_add(1, Ordering::Relaxed);
     }
     answers
 }
@@ -72,11 +73,11 @@ fn no_answer_contradicts_the_last_answered_flip() {
         while flippers[1].json("GET", THINGS, Value::Null).await.code != 200 {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
-        let stop = Arc::new(AtomicBool::new(false));
+        let (stop, done) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
         let mut writers = Vec::new();
         for i in 0..4 {
             let http = Http::connect(if i % 2 == 0 { world.api() } else { &other }).await;
-            writers.push(tokio::spawn(write(http, format!("t{i}"), stop.clone())));
+            writers.push(tokio::spawn(write(http, format!("t{i}"), stop.clone(), done.clone())));
         }
         for round in 0..FLIPS {
             let (on, from) = (round % 2 == 0, Instant::now());
@@ -84,7 +85,11 @@ fn no_answer_contradicts_the_last_answered_flip() {
             let patch = json!({"spec": {"customFeatureGates": {"featureGates": [gate]}}});
             assert_eq!(flippers[round / 2 % 2].merge(&path, patch).await.code, 200);
             flips.push(Interval { from, to: Instant::now(), on });
-            tokio::time::sleep(Duration::from_millis(30)).await;
+            // Four writers: after four answers those that come were asked for after the flip, however slow the machine is.
+            let enough = done.load(Ordering::Relaxed) + 4 + 8;
+            while done.load(Ordering::Relaxed) < enough {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
         }
         stop.store(true, Ordering::Relaxed);
         let mut answers = Vec::new();

@@ -17,12 +17,12 @@ pub fn check(spec: &Value, errors: &mut Vec<FieldError>) {
             errors.push(FieldError::forbidden("spec.conversion.webhook", detail));
         }
         Some("None") | None => {}
-        Some("Webhook") => check_webhook(spec, webhook, errors),
+        Some("Webhook") => check_webhook(webhook, errors),
         Some(other) => errors.push(FieldError::not_supported("spec.conversion.strategy", other, &["None", "Webhook"])),
     }
 }
 
-fn check_webhook(spec: &Value, webhook: &Value, errors: &mut Vec<FieldError>) {
+fn check_webhook(webhook: &Value, errors: &mut Vec<FieldError>) {
     let config = &webhook["clientConfig"];
     let at = "spec.conversion.webhook.clientConfig";
     match (config["url"].as_str(), config["service"].is_object()) {
@@ -46,11 +46,6 @@ fn check_webhook(spec: &Value, webhook: &Value, errors: &mut Vec<FieldError>) {
         errors.push(FieldError::required(at, ""));
     } else if !versions.iter().any(|version| version == "v1") {
         errors.push(FieldError::invalid(at, versions.to_vec(), "must include at least one of v1"));
-    }
-    // Gates are of the storage version; what another version says of their fields only the webhook knows.
-    if !super::gates_of(spec).gates.is_empty() {
-        let detail = "a conversion webhook cannot be used together with spec.customFeatureGates by this server";
-        errors.push(FieldError::invalid("spec.conversion.strategy", "Webhook", detail));
     }
 }
 

@@ -95,11 +95,9 @@ fn open() -> Value {
 }
 
 /// What is written through another version keeps only what the storage version has a place for, as it is converted before it is stored.
-/// A webhook answers for what it makes.
 fn stored_schema(object: &Value, version: &str) -> Option<Schema> {
     let stored = storage_version(object)?;
-    let other = stored["name"] != version && object["spec"]["conversion"]["strategy"] != "Webhook";
-    let schema = stored["schema"].get("openAPIV3Schema").filter(|_| other)?;
+    let schema = stored["schema"].get("openAPIV3Schema").filter(|_| stored["name"] != version)?;
     Some(Schema::parse(schema))
 }
 
@@ -114,7 +112,7 @@ fn resource(definition: &Definition, version: &Value, types: Arc<Types>, field_g
     let gates = if field_gates { gates(&definition.object) } else { Gates::default() };
     let open = open();
     let schema = version["schema"].get("openAPIV3Schema").unwrap_or(&open);
-    let gating = gating::of(&gates, &definition.object, schema);
+    let gating = gating::of(&gates, &definition.object, version, schema);
     let deprecation = (version["deprecated"] == true).then(|| match version["deprecationWarning"].as_str() {
         Some(text) => text.to_owned(),
         None => format!("{group}/{name} {} is deprecated", text(&names["kind"])),
@@ -150,6 +148,7 @@ fn resource(definition: &Definition, version: &Value, types: Arc<Types>, field_g
             terminating: object::is_deleting(&definition.object),
         }),
         gating: gating.gating.map(Arc::new),
+        held: Arc::new(gating.held),
         group,
         version: name,
     }

@@ -1,6 +1,6 @@
 //! Applying a configuration: what it says is laid over the object, and what it no longer says goes, if nobody else wants it.
 
-use std::collections::BTreeMap;
+use std::{borrow::Cow, collections::BTreeMap};
 
 use serde_json::{Value, json};
 
@@ -71,6 +71,7 @@ impl Writer<'_> {
         let mut applied = done?;
         if self.manager == KUBECTL {
             last_applied::sync(&mut applied.object, config);
+            applied.wanted.iter_mut().for_each(|wanted| last_applied::sync(wanted, config));
         }
         Ok(applied)
     }
@@ -123,9 +124,15 @@ impl Writer<'_> {
         };
         // What is behind a gate that is off need not fit.
         let wanted = lay(config).or_else(|_| lay(&self.allowed(config))).map_err(ApplyError::Merge)?;
-        let Some(gating) = self.gating else { return Ok((wanted, None)) };
-        let mut object = wanted.clone();
-        gating.apply(Some(live), &mut object);
+        let object = match (self.gating, self.elsewhere) {
+            (Some(gating), _) => {
+                let mut object = wanted.clone();
+                gating.apply(Some(live), &mut object);
+                object
+            }
+            (None, Some(leave)) => leave(&wanted),
+            (None, None) => return Ok((wanted, None)),
+        };
         Ok((object, Some(wanted)))
     }
 
@@ -145,18 +152,29 @@ impl Writer<'_> {
     /// Without what this manager applied last time and nobody claims now.
     fn prune(&self, merged: Value, managers: &Managers, last: Option<&Claim>) -> Value {
         let Some(last) = last.filter(|last| !last.set.is_empty()) else { return merged };
-        let Some(node) = self.types.get(&last.api_version) else { return merged };
+        let pruned = self.pruned(&merged, managers, last);
+        pruned.unwrap_or(merged)
+    }
+
+    /// None if the object cannot be seen in a version that somebody has fields in.
+    fn pruned(&self, merged: &Value, managers: &Managers, last: &Claim) -> Option<Value> {
+        let node = self.types.get(&last.api_version)?;
+        let merged = self.views.view(merged, &last.api_version)?;
         let mut pruned = remove(node, &merged, &last.set.with_named(Some(node)));
         for (version, claimed) in claimed(managers, &last.api_version) {
             let Some(node) = self.types.get(version) else { continue };
             let named = |set: &Set| set.with_named(Some(node));
-            let kept = named(&fields(node, &pruned)).union(&named(&claimed));
-            pruned = remove(node, &merged, &named(&fields(node, &merged)).difference(&kept));
+            let pair = (self.views.view(&merged, version), self.views.view(&pruned, version));
+            let (whole, part) = (pair.0?, pair.1?);
+            let kept = named(&fields(node, &part)).union(&named(&claimed));
+            pruned = remove(node, &whole, &named(&fields(node, &whole)).difference(&kept));
         }
         // What was below a field that goes and was never this manager's stays.
         let named = |set: &Set| set.with_named(Some(node));
+        let pruned = self.views.view(&pruned, &last.api_version)?;
         let gone = named(&fields(node, &merged)).difference(&named(&fields(node, &pruned)));
-        remove(node, &merged, &gone.intersection(&named(&last.set)))
+        let left = remove(node, &merged, &gone.intersection(&named(&last.set)));
+        self.views.view(&left, self.api_version).map(Cow::into_owned)
     }
 }
 

@@ -11,6 +11,7 @@ mod compare;
 mod conflict;
 mod element;
 mod fields;
+mod held;
 mod last_applied;
 mod list;
 mod managers;
@@ -28,12 +29,17 @@ mod set;
 #[cfg(test)]
 mod set_tests;
 mod value;
+mod views;
 mod writer;
 
+#[cfg(test)]
+use self::views::Alike;
 pub use self::{
     apply::ApplyError,
+    held::Held,
     managers::Managers,
     name::{check as check_name, from_user_agent},
     node::{Node, Types},
+    views::Views,
     writer::{Reset, Writer},
 };

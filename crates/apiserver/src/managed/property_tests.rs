@@ -3,7 +3,9 @@
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
-use super::{ApplyError, Managers, Node, Reset, Types, Writer, apply::Applied, own::fields, set::Set, writer::bare};
+use super::{
+    Alike, ApplyError, Managers, Node, Reset, Types, Writer, apply::Applied, own::fields, set::Set, writer::bare,
+};
 
 const VERSION: &str = "example.com/v1";
 
@@ -92,7 +94,17 @@ fn write() -> impl Strategy<Value = Write> {
 
 fn writer<'a>(types: &'a Types, manager: &'a str) -> Writer<'a> {
     let reset = Reset::Except(&[]);
-    Writer { types, api_version: VERSION, subresource: "", manager, reset, gating: None, now: "2026-01-01T00:00:00Z" }
+    Writer {
+        types,
+        api_version: VERSION,
+        subresource: "",
+        manager,
+        reset,
+        gating: None,
+        elsewhere: None,
+        views: &Alike,
+        now: "2026-01-01T00:00:00Z",
+    }
 }
 
 fn live(applied: Applied) -> Value {

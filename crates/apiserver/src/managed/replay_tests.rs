@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{ApplyError, Managers, Node, Reset, Types, Writer, value};
+use super::{Alike, ApplyError, Managers, Node, Reset, Types, Writer, value};
 
 const NOW: &str = "2026-01-01T00:00:00Z";
 const RECORDED: [(&str, &str); 2] = [
@@ -87,6 +87,8 @@ fn play(types: &Types, live: &mut Option<Value>, step: &Value, at: &str) -> bool
         manager: text("manager"),
         reset,
         gating: None,
+        elsewhere: None,
+        views: &Alike,
         now: NOW,
     };
     if let Some(live) = live {

@@ -11,6 +11,7 @@ use super::{
     node::Types,
     reconcile::reconcile,
     set::Set,
+    views::Views,
 };
 
 /// What a write through this endpoint cannot change, so does not own.
@@ -61,6 +62,9 @@ pub struct Writer<'a> {
     pub reset: Reset,
     /// Gates of which one or more are off: what is behind those stays as it is, with its owners.
     pub gating: Option<&'a Gating>,
+    /// What gates leave of an object, where they speak of fields by the names of another version.
+    pub elsewhere: Option<&'a dyn Fn(&Value) -> Value>,
+    pub views: &'a dyn Views,
     /// The time, as in metadata.
     pub now: &'a str,
 }
@@ -111,12 +115,21 @@ impl Writer<'_> {
         Managers { claims: claims.collect() }
     }
 
-    /// What has changed, as each version in which somebody has fields sees it.
+    /// What has changed, as each version in which somebody has fields sees it. Versions of which nothing can be said are left
+    /// out, and claims in them stay.
     pub(super) fn changes(&self, live: &Value, new: &Value, managers: &Managers) -> Changes {
         let versions = managers.claims.values().map(|claim| claim.api_version.as_str());
         let versions: BTreeSet<&str> = versions.chain([self.api_version]).collect();
         let change = |version: &str| {
-            let found = compare(self.types.get(version)?, live, new);
+            let node = self.types.get(version)?;
+            let found = match version == self.api_version {
+                true => compare(node, live, new),
+                false => {
+                    // Both are asked for, so that they can be converted together.
+                    let pair = (self.views.view(live, version), self.views.view(new, version));
+                    compare(node, pair.0?.as_ref(), pair.1?.as_ref())
+                }
+            };
             Some((version.to_owned(), found.map(|set| self.reset.filter(set))))
         };
         versions.into_iter().filter_map(change).collect()
@@ -134,7 +147,7 @@ pub fn release(managers: &mut Managers, changes: &Changes, except: Option<&str>)
                 let set = claim.set.difference(&change.modified).difference(&change.added);
                 claim.set = set.difference(&change.removed);
             }
-            None => tracing::debug!(id, "a manager of a version that is gone"),
+            None => tracing::debug!(id, "a manager of a version that the object cannot be seen in"),
         }
     }
     managers.claims.retain(|_, claim| !claim.set.is_empty());

@@ -1,6 +1,5 @@
 //! The way of an object from a body to the store: known fields, defaults, gates, rules; and back.
 
-use fieldgate::{Part, Path, Write};
 use serde_json::Value;
 
 use super::{Api, Call};
@@ -32,13 +31,6 @@ impl Scope {
             Some(_) => Scope::Status,
         }
     }
-}
-
-/// What gates compare: what is stored, what the caller could read, what it sent before defaults.
-pub struct Sides<'a> {
-    pub stored: Option<&'a Value>,
-    pub read: Option<&'a Value>,
-    pub sent: &'a Value,
 }
 
 /// An object of the store as clients of this version see it.
@@ -84,8 +76,31 @@ pub fn encode(resource: &Resource, object: &Value) -> Value {
 
 /// A body as an object, and the fields it names twice.
 pub fn body(resource: &Resource, call: &Call) -> Result<decode::Decoded> {
-    let media = call.content_type().split(';').next().unwrap_or_default().trim();
-    match media {
+    // Built-in kinds have a protobuf form, and clients that know them use it.
+    if resource.strategic { known(call) } else { text(call) }
+}
+
+/// A body of a kind that is not kept.
+pub fn document(call: &Call) -> Result<Value> {
+    known(call).map(|decoded| decoded.value)
+}
+
+fn known(call: &Call) -> Result<decode::Decoded> {
+    if media(call) != protobuf::MEDIA {
+        return text(call);
+    }
+    let value = protobuf::decode(&call.body).ok_or_else(|| {
+        Status::bad_request("the object provided is unrecognized: it is no protobuf of a kind known here")
+    })?;
+    Ok(decode::Decoded { value, duplicates: Vec::new() })
+}
+
+fn media(call: &Call) -> &str {
+    call.content_type().split(';').next().unwrap_or_default().trim()
+}
+
+fn text(call: &Call) -> Result<decode::Decoded> {
+    match media(call) {
         "application/json" | "" => decode::json(&call.body)
             .map_err(|error| Status::bad_request(format!("the object provided is unrecognized: {error}"))),
         "application/yaml" => {
@@ -95,13 +110,6 @@ pub fn body(resource: &Resource, call: &Call) -> Result<decode::Decoded> {
                 .map_err(|error| Status::bad_request(format!("the object provided is unrecognized: {error}")))?;
             Ok(decode::Decoded { value, duplicates: Vec::new() })
         }
-        // Built-in kinds have a protobuf form, and clients that know them use it.
-        protobuf::MEDIA if resource.strategic => match protobuf::decode(&call.body) {
-            Some(value) => Ok(decode::Decoded { value, duplicates: Vec::new() }),
-            None => {
-                Err(Status::bad_request("the object provided is unrecognized: it is no protobuf of a kind known here"))
-            }
-        },
         _ => Err(Status::unsupported_media_type(&["application/json", "application/yaml"])),
     }
 }
@@ -184,43 +192,31 @@ pub fn normalize(resource: &Resource, object: &mut Value) {
 }
 
 impl Api {
-    /// The write step of gates: what a disabled gate guards stays as it is stored.
-    pub(super) fn gate(
-        &self,
-        resource: &Resource,
-        sides: Sides<'_>,
-        new: Value,
-        scope: Scope,
-        warnings: &mut Warnings,
-    ) -> Value {
-        let (Some(gating), Some(custom)) = (&resource.gating, resource.custom()) else { return new };
-        let replicas = || resource.scale.as_ref().and_then(|scale| scale.spec_replicas.text.parse().ok());
-        let part = match (scope, ".status".parse::<Path>()) {
-            (Scope::Scale, _) => replicas().map_or(Part::Whole, Part::Only),
-            (Scope::Status, Ok(status)) => Part::Only(status),
-            (Scope::Main, Ok(status)) if resource.has_status => Part::AllBut(status),
-            _ => Part::Whole,
-        };
-        let written =
-            gating.write(&Write { stored: sides.stored, read: sides.read, sent: Some(sides.sent), part }, new);
-        for warning in &written.warnings {
-            warnings.add(warning.to_string());
-            if warning.kind.is_suppression() {
-                let op = if sides.stored.is_some() { "update" } else { "create" };
-                self.metrics.suppressed.with_label_values(&[&custom.definition, &warning.gate, op]).inc();
-            }
-        }
-        written.value
-    }
-
-    /// All that is wrong with an object about to be stored.
+    /// Refuses an object that is not fit to be stored.
     pub(super) fn validate(
         &self,
         resource: &Resource,
         object: &Value,
         old: Option<&Value>,
+        more: Vec<FieldError>,
         warnings: &mut Warnings,
     ) -> Result<()> {
+        let mut errors = self.faults(resource, object, old, warnings);
+        errors.extend(more);
+        match errors.is_empty() {
+            true => Ok(()),
+            false => Err(Status::invalid(&resource.kind_name(), object::meta(object, "name"), &errors)),
+        }
+    }
+
+    /// All that is wrong with an object about to be stored.
+    pub(super) fn faults(
+        &self,
+        resource: &Resource,
+        object: &Value,
+        old: Option<&Value>,
+        warnings: &mut Warnings,
+    ) -> Vec<FieldError> {
         let mut errors = object::check_metadata(object, resource.namespaced, resource.name_rule);
         errors.extend(check_shape(resource, object, old));
         // What has the wrong shape cannot be judged further.
@@ -244,10 +240,7 @@ impl Api {
             object::doubtful_finalizers(object, old).into_iter().for_each(|text| warnings.add(text));
         }
         errors.extend(resource.scale.iter().flat_map(|scale| scale.check(object)));
-        match errors.is_empty() {
-            true => Ok(()),
-            false => Err(Status::invalid(&resource.kind_name(), object::meta(object, "name"), &errors)),
-        }
+        errors
     }
 }
 

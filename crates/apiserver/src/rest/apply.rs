@@ -51,7 +51,12 @@ impl Author<'_> {
             .map_err(|why| Status::internal(format!("failed to decode managed fields: {why}")))?;
         let applied = self.writer().apply(Some(old), config, managers, apply.force);
         let applied = applied.map_err(|error| self.refusal(config, error))?;
-        Ok(Candidate { object: applied.object, wanted: applied.wanted, claims: Claims::After(applied.managers) })
+        let claims = Claims::After(applied.managers);
+        Ok(match (self.elsewhere, applied.wanted) {
+            // It goes the way of all writes to where the gates are.
+            (Some(_), Some(wanted)) => Candidate { object: wanted, wanted: None, claims },
+            (_, wanted) => Candidate { object: applied.object, wanted, claims },
+        })
     }
 
     /// Whose the fields of a new object are.

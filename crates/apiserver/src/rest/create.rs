@@ -4,10 +4,14 @@ use serde_json::{Value, json};
 
 use super::{
     ATTEMPTS_MAX, Api, Call,
-    admit::{self, Scope, Sides},
+    admit::{self, Scope},
     apply::Apply,
-    own::{self, Author},
-    police, present, versions,
+    gate::{Gated, Sides},
+    own::{self, Author, Claims},
+    police, present,
+    update::Prepared,
+    versions,
+    views::Views,
 };
 use crate::{
     admission::{self, Attributes, Operation},
@@ -66,13 +70,19 @@ impl Api {
             let mut object = decoded.value.clone();
             admit::check_place(&resource, &mut object, target.namespace.as_deref(), None)?;
             admit::prune(&resource, &mut object, &decoded.duplicates, mode, &mut said)?;
-            let author = Author::new(&resource, Scope::Main, &own::creator(call)?);
-            let claims = match applied {
-                true => author.applied_anew(&decoded.value)?,
-                false => author.given(None, &object),
-            };
-            let mut object = self.prepare_create(&resource, object, &mut said)?;
-            author.record(None, &mut object, claims);
+            let manager = own::creator(call)?;
+            let given = object.clone();
+            let begun = start(&resource, object)?;
+            let mut views = Views::new(&resource);
+            let made = views.settled(|views| {
+                let author = Author::new(&resource, Scope::Main, &manager, views);
+                let claims = match applied {
+                    true => author.applied_anew(&decoded.value)?,
+                    false => author.given(None, &given),
+                };
+                self.prepare_create(&author, begun.clone(), claims, said.clone())
+            });
+            let Prepared { mut object, kept, mut said } = made.await?;
             let name = object::meta(&object, "name").to_owned();
             self.check_namespace(&resource, target.namespace.as_deref(), &name).await?;
             let attributes = Attributes {
@@ -92,15 +102,19 @@ impl Api {
                 if self.store.get(&key).await?.is_some() {
                     return Err(Status::already_exists(&resource.name(), &name));
                 }
-                *warnings = said;
+                self.say(&resource, "create", said, warnings);
                 return present::one(&resource, object, call);
             }
-            let bytes = self.encoded(&resource, &object).await?.to_string();
+            let bytes = match kept {
+                Some(kept) => admit::encode(&resource, &kept),
+                None => self.encoded(&resource, &object).await?,
+            };
+            let bytes = bytes.to_string();
             let seen = Seen { key, revision: 0 };
             let guards = Api::guards(&resource, policed);
             match self.store.write(&seen, &guards, Change::Put(bytes.as_bytes())).await? {
                 Outcome::Done(revision) => {
-                    *warnings = said;
+                    self.say(&resource, "create", said, warnings);
                     return self.created(&resource, object, revision, call).await;
                 }
                 // A generated name that is taken: the next one will not be.
@@ -118,23 +132,26 @@ impl Api {
         present::one(resource, object, call)
     }
 
-    fn prepare_create(&self, resource: &Resource, mut object: Value, warnings: &mut Warnings) -> Result<Value> {
-        if let Some(custom) = resource.custom().filter(|custom| custom.terminating) {
-            tracing::debug!(definition = custom.definition, "create refused while it is going away");
-            let why = "create not allowed while custom resource definition is terminating";
-            return Err(Status::forbidden(&resource.name(), object::meta(&object, "name"), why));
-        }
-        begin(resource, &mut object)?;
-        admit::normalize(resource, &mut object);
+    fn prepare_create(
+        &self,
+        author: &Author<'_>,
+        mut object: Value,
+        claims: Claims,
+        mut said: Warnings,
+    ) -> Result<Prepared> {
+        let resource = author.resource;
         let sent = object.clone();
         schema::fill(&resource.schema, &mut object);
-        self.shape(resource, &mut object, None, warnings);
+        self.shape(resource, &mut object, None, &mut said);
         // What defaults alone would have brought is what a caller could read before there is anything.
         let read = only_defaults(&sent, &object);
-        let object =
-            self.gate(resource, Sides { stored: None, read: Some(&read), sent: &sent }, object, Scope::Main, warnings);
-        self.validate(resource, &object, None, warnings)?;
-        Ok(object)
+        let sides = Sides { raw: None, read: &read, sent: &sent };
+        let gated = self.gate(resource, author.views, &sides, object, Scope::Main, &mut said)?;
+        let Gated { mut object, hub, faults } = gated;
+        author.record(&own::Change { raw: None, old: None, hub: hub.as_ref() }, &mut object, claims);
+        author.views.complete()?;
+        self.validate(resource, &object, None, faults, &mut said)?;
+        Ok(Prepared::new(resource, object, hub, said))
     }
 
     /// What is special to a kind.
@@ -171,6 +188,18 @@ impl Api {
 /// The namespace a request is in. A namespace is in itself.
 pub(super) fn place_of<'a>(resource: &Resource, target: &'a Target, name: &'a str) -> &'a str {
     if resource.role == Role::Namespace { name } else { target.namespace.as_deref().unwrap_or_default() }
+}
+
+/// A new object as it was sent, with what the server decides.
+fn start(resource: &Resource, mut object: Value) -> Result<Value> {
+    if let Some(custom) = resource.custom().filter(|custom| custom.terminating) {
+        tracing::debug!(definition = custom.definition, "create refused while it is going away");
+        let why = "create not allowed while custom resource definition is terminating";
+        return Err(Status::forbidden(&resource.name(), object::meta(&object, "name"), why));
+    }
+    begin(resource, &mut object)?;
+    admit::normalize(resource, &mut object);
+    Ok(object)
 }
 
 /// The metadata of something new: what the server alone decides.

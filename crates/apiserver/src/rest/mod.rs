@@ -2,8 +2,11 @@
 
 mod admit;
 mod apply;
+mod backlog;
 mod create;
 mod delete;
+mod gate;
+mod hub;
 mod list;
 mod options;
 mod own;
@@ -16,6 +19,7 @@ mod scale;
 mod stale_tests;
 mod update;
 mod versions;
+mod views;
 mod watch;
 
 use std::{sync::Arc, time::Duration};
@@ -25,7 +29,8 @@ use http::HeaderMap;
 use tokio::sync::{Notify, watch as channel};
 
 pub use self::{
-    admit::{encode, stored},
+    admit::{document, encode, stored},
+    backlog::Limits,
     printed::Printed,
     update::Intent,
 };
@@ -59,6 +64,8 @@ pub struct Api {
     pub field_gates: bool,
     /// How often a watch that asks for bookmarks gets one.
     pub bookmark_every: Duration,
+    /// How far a watch may run ahead of its client.
+    pub watch_limits: Limits,
     /// Events that watches have sent lately.
     pub printed: Arc<Printed>,
 }

@@ -5,10 +5,10 @@ use std::collections::BTreeSet;
 use fieldgate::Gating;
 use serde_json::Value;
 
-use super::{Call, admit::Scope, update::Intent};
+use super::{Call, admit::Scope, gate::Hub, update::Intent, views::Views};
 use crate::{
     field::FieldError,
-    managed::{self, Managers, Reset, Writer},
+    managed::{self, Held, Managers, Reset, Writer},
     object,
     resource::{Resource, Role},
     status::{Name, Result, Status},
@@ -18,6 +18,9 @@ use crate::{
 pub struct Author<'a> {
     pub resource: &'a Resource,
     pub scope: Scope,
+    pub views: &'a Views<'a>,
+    /// What gates leave of an object, where they are of another version.
+    pub elsewhere: Option<&'a dyn Fn(&Value) -> Value>,
     manager: String,
     api_version: String,
     now: String,
@@ -31,10 +34,18 @@ pub enum Claims {
     After(Managers),
 }
 
-impl Author<'_> {
-    pub fn new<'a>(resource: &'a Resource, scope: Scope, manager: &str) -> Author<'a> {
+/// An object before and after a write.
+pub struct Change<'a> {
+    /// As it is stored, in whatever version.
+    pub raw: Option<&'a Value>,
+    pub old: Option<&'a Value>,
+    pub hub: Option<&'a Hub>,
+}
+
+impl<'a> Author<'a> {
+    pub fn new(resource: &'a Resource, scope: Scope, manager: &str, views: &'a Views<'a>) -> Author<'a> {
         let (manager, api_version) = (manager.to_owned(), resource.api_version());
-        Author { resource, scope, manager, api_version, now: object::now() }
+        Author { resource, scope, views, elsewhere: None, manager, api_version, now: object::now() }
     }
 
     pub fn writer(&self) -> Writer<'_> {
@@ -48,7 +59,9 @@ impl Author<'_> {
             },
             manager: &self.manager,
             reset: reset(self.resource, self.scope),
-            gating: self.gating(),
+            gating: self.resource.gated_here(),
+            elsewhere: self.elsewhere,
+            views: self.views,
             now: &self.now,
         }
     }
@@ -62,15 +75,19 @@ impl Author<'_> {
     }
 
     /// Writes the claims into `object`, which is as it will be stored but for them.
-    pub fn record(&self, old: Option<&Value>, object: &mut Value, claims: Claims) {
+    pub fn record(&self, change: &Change<'_>, object: &mut Value, claims: Claims) {
+        let old = change.old;
         let managers = match claims {
-            Claims::After(managers) => self.frozen(old, managers, object),
+            Claims::After(managers) => self.frozen(change, managers, object),
             Claims::Before(managers) => {
+                // A webhook need not be asked for names of what is held, unless somebody else than the writer has a say in claims.
+                let given = self.resource.converter.is_none() || managers != old.map(Managers::of).unwrap_or_default();
                 let managers = match unowned(self.resource, old, object) {
                     Some(seen) => self.writer().update(old, &seen, managers),
                     None => self.writer().update(old, object, managers),
                 };
-                self.frozen(old, managers, object).capped()
+                let managers = if given { self.frozen(change, managers, object) } else { managers };
+                managers.capped()
             }
         };
         let entries = managers.to_json();
@@ -82,17 +99,35 @@ impl Author<'_> {
         }
     }
 
-    /// Gates, if any is off.
-    fn gating(&self) -> Option<&Gating> {
-        self.resource.gating.as_deref().filter(|gating| !gating.is_idle())
-    }
-
     /// Claims on fields behind a gate that is off stay as they were.
-    fn frozen(&self, old: Option<&Value>, managers: Managers, object: &Value) -> Managers {
-        let Some(gating) = self.gating() else { return managers };
-        let before = old.map(|old| object::list(old, "managedFields")).unwrap_or_default();
+    fn frozen(&self, change: &Change<'_>, managers: Managers, object: &Value) -> Managers {
+        if let Some(hub) = change.hub {
+            return self.frozen_at_hub(change, hub, &managers);
+        }
+        let Some(gating) = self.resource.gated_here() else { return managers };
+        let before = change.old.map(|old| object::list(old, "managedFields")).unwrap_or_default();
         let frozen = gating.freeze_managed_fields(before, &managers.to_json(), object).ok();
         frozen.and_then(|entries| Managers::parse(&entries).ok()).unwrap_or(managers)
+    }
+
+    fn frozen_at_hub(&self, change: &Change<'_>, hub: &Hub, managers: &Managers) -> Managers {
+        let without = |gating: &Gating| {
+            let mut object = hub.kept.clone();
+            gating.apply(None, &mut object).then_some(object)
+        };
+        let without: Vec<Value> = self.resource.held.iter().filter_map(without).collect();
+        if without.is_empty() && hub.kept == hub.wanted {
+            return managers.clone();
+        }
+        let held = Held {
+            types: &self.resource.types,
+            views: self.views,
+            live: change.raw,
+            kept: &hub.kept,
+            wanted: &hub.wanted,
+            without,
+        };
+        held.freeze(&change.old.map(Managers::of).unwrap_or_default(), managers)
     }
 }
 

@@ -7,7 +7,7 @@ use http::{HeaderMap, HeaderValue};
 use serde_json::{Value, json};
 use tokio::sync::{Notify, watch};
 
-use super::{Api, Call, Intent};
+use super::{Api, Call, Intent, Limits};
 use crate::{
     admission::{self, Policies},
     builtin,
@@ -71,6 +71,7 @@ async fn stale_server(store: &Store) -> (Api, watch::Sender<Arc<Catalog>>, watch
             janitor,
             field_gates: true,
             bookmark_every: Duration::from_secs(60),
+            watch_limits: Limits { bytes_max: 1 << 20, patience: Duration::from_secs(60) },
         },
         sender,
         teller,

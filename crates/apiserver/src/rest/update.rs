@@ -4,11 +4,13 @@ use serde_json::Value;
 
 use super::{
     ATTEMPTS_MAX, Api, Call,
-    admit::{self, Scope, Sides, stored},
+    admit::{self, Scope, encode, served, stored},
     apply::Apply,
     create::place_of,
+    gate::{Gated, Hub, Sides},
     own::{self, Author, Claims},
     police, scale, versions,
+    views::Views,
 };
 use crate::{
     admission::{self, Attributes, Operation},
@@ -22,7 +24,7 @@ use crate::{
     schema,
     serve::answer::Warnings,
     status::{Result, Status},
-    store::{Change, Entry, Outcome, Seen},
+    store::{Change, Outcome, Seen},
 };
 
 /// What a client wants the object to become.
@@ -89,10 +91,11 @@ impl Api {
             let resource = self.resource(target)?;
             let key = resource.key(target.namespace.as_deref(), name);
             let entry = self.store.get(&key).await?.ok_or_else(|| Status::not_found(&resource.name(), name))?;
-            let mut said = Warnings::default();
-            let old = self.read(&resource, &entry).await?;
-            let mut object =
-                self.prepare_update(&resource, target, (&entry, old.clone()), intent, scope, call, &mut said)?;
+            let (raw, mut views) = (stored(&resource, &entry)?, Views::new(&resource));
+            let old = served(&resource, views.now(&raw, &resource.api_version()).await?, entry.revision);
+            let step = Step { resource: &resource, target, intent, scope, call, raw: &raw, old: &old };
+            let Prepared { mut object, kept, mut said } =
+                views.settled(|views| self.prepare_update(&step, views)).await?;
             let attributes = Attributes {
                 resource: &resource,
                 subresource: target.subresource.as_deref().unwrap_or_default(),
@@ -106,18 +109,21 @@ impl Api {
             let (new, old) = (scale::seen(&resource, scope, &object)?, scale::seen(&resource, scope, &old)?);
             let policed = self.police(&attributes, &new, &old, &mut said).await?;
             versions::fit(&resource, &mut object);
-            let value = self.encoded(&resource, &object).await?;
+            let value = match kept {
+                Some(kept) => encode(&resource, &kept),
+                None => self.encoded(&resource, &object).await?,
+            };
             let gone = object::is_deleting(&object)
                 && object::list(&object, "finalizers").is_empty()
                 && !has_own_end(&resource, &object);
             let guards = Api::guards(&resource, policed);
-            if dry_run || (value == stored(&resource, &entry)? && !gone) {
+            if dry_run || (value == raw && !gone) {
                 // What was not taken was judged by gates, and those must be the ones of now.
                 if resource.gating.is_some() && !self.store.still(&guards).await? {
                     self.guards_moved(&guards).await?;
                     continue;
                 }
-                *warnings = said;
+                self.say(&resource, "update", said, warnings);
                 return scale::part(&resource, scope, object, call);
             }
             let bytes = value.to_string();
@@ -125,7 +131,7 @@ impl Api {
             let seen = Seen { key, revision: entry.revision };
             match self.store.write(&seen, &guards, change).await? {
                 Outcome::Done(revision) => {
-                    *warnings = said;
+                    self.say(&resource, "update", said, warnings);
                     return self.updated(&resource, scope, object, revision, call).await;
                 }
                 Outcome::Moved => {}
@@ -151,51 +157,94 @@ impl Api {
         scale::part(resource, scope, object, call)
     }
 
-    #[expect(clippy::too_many_arguments, reason = "one step of one pipeline; each is what it depends on")]
-    fn prepare_update(
-        &self,
-        resource: &Resource,
-        target: &Target,
-        (entry, old): (&Entry, Value),
-        intent: &Intent,
-        scope: Scope,
-        call: &Call,
-        warnings: &mut Warnings,
-    ) -> Result<Value> {
-        let author = Author::new(resource, scope, &own::manager(call, intent)?);
-        let Candidate { mut object, wanted, claims } = intent.candidate(&author, target, &old)?;
+    fn prepare_update(&self, step: &Step<'_>, views: &Views<'_>) -> Result<Prepared> {
+        let Step { resource, target, intent, scope, call, raw, old } = *step;
+        let mut said = Warnings::default();
+        // An apply must know what others have; any other write takes what it changes, as far as that can be seen.
+        views.set_strict(matches!(intent, Intent::Apply(_)));
+        let leave = |wanted: &Value| self.left_of(step, views, wanted);
+        let elsewhere = resource.gated_elsewhere().is_some();
+        let mut author = Author::new(resource, scope, &own::manager(call, intent)?, views);
+        author.elsewhere = elsewhere.then_some(&leave);
+        let Candidate { mut object, wanted, claims } = intent.candidate(&author, target, old)?;
+        views.complete()?;
         admit::check_place(resource, &mut object, target.namespace.as_deref(), target.name.as_deref())?;
-        check_version(resource, &object, &old)?;
-        admit::prune(resource, &mut object, intent.duplicates(), call.query.field_validation()?, warnings)?;
-        let mut object = carry_over(resource, object, &old, scope);
+        check_version(resource, &object, old)?;
+        admit::prune(resource, &mut object, intent.duplicates(), call.query.field_validation()?, &mut said)?;
+        let mut object = carry_over(resource, object, old, scope);
         admit::normalize(resource, &mut object);
-        let sent = wanted.map_or_else(|| object.clone(), |wanted| carry_over(resource, wanted, &old, scope));
+        let sent = wanted.map_or_else(|| object.clone(), |wanted| carry_over(resource, wanted, old, scope));
         schema::fill(&resource.schema, &mut object);
         if resource.role == Role::Definition && matches!(intent, Intent::Replace(_)) && scope == Scope::Main {
-            keep_gates(&mut object, &old, warnings);
+            keep_gates(&mut object, old, &mut said);
         }
-        self.shape(resource, &mut object, Some(&old), warnings);
-        let before = stored(resource, entry)?;
-        let mut object = self.gate(
-            resource,
-            Sides { stored: Some(&before), read: Some(&old), sent: &sent },
-            object,
-            scope,
-            warnings,
-        );
+        self.shape(resource, &mut object, Some(old), &mut said);
+        let sides = Sides { raw: Some(raw), read: old, sent: &sent };
+        let Gated { mut object, hub, faults } = self.gate(resource, views, &sides, object, scope, &mut said)?;
         let raised = scope != Scope::Status
             && resource.has_generation
-            && fieldgate::raises_generation(&old, &object, resource.has_status);
-        object::set(&mut object, "generation", object::generation(&old) + i64::from(raised));
+            && fieldgate::raises_generation(old, &object, resource.has_status);
+        object::set(&mut object, "generation", object::generation(old) + i64::from(raised));
         if !resource.has_generation {
             object::meta_mut(&mut object).remove("generation");
         }
         if resource.role == Role::Policy && scope == Scope::Main {
             admission::observe(&mut object);
         }
-        author.record(Some(&old), &mut object, claims);
-        self.validate(resource, &object, Some(&old), warnings)?;
-        Ok(object)
+        author.record(&own::Change { raw: Some(raw), old: Some(old), hub: hub.as_ref() }, &mut object, claims);
+        views.complete()?;
+        self.validate(resource, &object, Some(old), faults, &mut said)?;
+        Ok(Prepared::new(resource, object, hub, said))
+    }
+
+    /// What gates of another version leave of an object that is to be applied.
+    fn left_of(&self, step: &Step<'_>, views: &Views<'_>, wanted: &Value) -> Value {
+        let Step { resource, raw, old, scope, .. } = *step;
+        let mut object = wanted.clone();
+        // What is made of something missing will be made again.
+        if views.complete().is_err() {
+            return object;
+        }
+        schema::prune(&resource.schema, &mut object);
+        let sent = carry_over(resource, object, old, scope);
+        let mut object = sent.clone();
+        schema::fill(&resource.schema, &mut object);
+        let sides = Sides { raw: Some(raw), read: old, sent: &sent };
+        let left = self.gate(resource, views, &sides, object, scope, &mut Warnings::default());
+        left.map_or(sent, |left| left.object)
+    }
+}
+
+/// All that the way of an update depends on.
+#[derive(Clone, Copy)]
+struct Step<'a> {
+    resource: &'a Resource,
+    target: &'a Target,
+    intent: &'a Intent,
+    scope: Scope,
+    call: &'a Call,
+    raw: &'a Value,
+    old: &'a Value,
+}
+
+/// An object that is good to be stored, if no policy has anything against it.
+pub struct Prepared {
+    pub object: Value,
+    /// The same in the version that is stored, where gates have had their say in that.
+    pub kept: Option<Value>,
+    pub said: Warnings,
+}
+
+impl Prepared {
+    pub fn new(resource: &Resource, object: Value, hub: Option<Hub>, said: Warnings) -> Prepared {
+        let kept = hub.filter(|_| resource.gated_elsewhere().is_some()).map(|hub| {
+            let mut kept = hub.kept;
+            for key in ["generation", "managedFields"] {
+                object::keep(&mut kept, key, &object);
+            }
+            kept
+        });
+        Prepared { object, kept, said }
     }
 }
 

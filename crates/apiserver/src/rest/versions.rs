@@ -37,20 +37,28 @@ impl Api {
 
     /// What is stored of an object.
     pub(super) async fn encoded(&self, resource: &Resource, object: &Value) -> Result<Value> {
-        let object = convert(resource, vec![object.clone()], &resource.stored_version).await?.remove(0);
+        let mut object = convert(resource, vec![object.clone()], &resource.stored_version).await?.remove(0);
+        keep_storable(resource, &mut object);
         Ok(encode(resource, &object))
     }
 }
 
-/// Leaves out what will not be stored, so that it is not answered either.
+/// Leaves out what will not be stored, so that it is not answered either, where versions differ in their names alone.
 pub(super) fn fit(resource: &Resource, object: &mut Value) {
+    if resource.converter.is_none() {
+        keep_storable(resource, object);
+    }
+}
+
+/// Leaves out what the version that objects are stored in has no place for.
+fn keep_storable(resource: &Resource, object: &mut Value) {
     if let Some(schema) = &resource.stored_schema {
         schema::prune(schema, object);
     }
 }
 
 /// Brings those objects to a version that are in another.
-async fn convert(resource: &Resource, mut objects: Vec<Value>, desired: &str) -> Result<Vec<Value>> {
+pub(super) async fn convert(resource: &Resource, mut objects: Vec<Value>, desired: &str) -> Result<Vec<Value>> {
     let Some(converter) = &resource.converter else { return Ok(objects) };
     let others: Vec<usize> = (0..objects.len()).filter(|index| objects[*index]["apiVersion"] != desired).collect();
     if others.is_empty() {

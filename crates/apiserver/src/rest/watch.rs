@@ -9,11 +9,11 @@ use client::{
 };
 use futures_util::{Stream, StreamExt};
 use serde_json::{Value, json};
-use tokio::{sync::mpsc, time::Instant};
-use tokio_stream::wrappers::ReceiverStream;
+use tokio::time::Instant;
 
 use super::{
     Api, Call,
+    backlog::{self, Ended, Feed},
     options::{self, WatchStart},
     present,
     printed::Change,
@@ -29,8 +29,6 @@ use crate::{
     table::{self, Include},
 };
 
-/// Events that wait for a slow client; the next waits with the store.
-const EVENTS_MAX: usize = 64;
 /// Without a limit of the client's own a watch ends by itself, so that clients spread over servers again.
 const SECONDS_MIN: u64 = 1800;
 const INITIAL_END: &str = "k8s.io/initial-events-end";
@@ -47,11 +45,8 @@ struct Watch {
     headers_sent: bool,
     /// What happened up to this revision is known to the client.
     seen: i64,
-    events: mpsc::Sender<Bytes>,
+    events: Feed,
 }
-
-/// The client is gone, or the watch has said its last word.
-struct Ended;
 
 impl Api {
     pub async fn watch(&self, target: &Target, call: &Call) -> Result<impl Stream<Item = Bytes> + Send + use<>> {
@@ -66,7 +61,7 @@ impl Api {
             Some(seconds) if seconds > 0 => seconds as u64,
             _ => SECONDS_MIN + u64::from(crate::name::uid().as_bytes()[0]) * 10,
         };
-        let (events, stream) = mpsc::channel(EVENTS_MAX);
+        let (events, stream) = backlog::new(self.watch_limits);
         let watch = Watch {
             api: self.clone(),
             target: target.clone(),
@@ -85,7 +80,7 @@ impl Api {
             let _ = tokio::time::timeout(Duration::from_secs(seconds), watch.run(start)).await;
             gauge.dec();
         });
-        Ok(ReceiverStream::new(stream))
+        Ok(stream)
     }
 }
 
@@ -98,7 +93,7 @@ impl Watch {
         let revision = match start {
             WatchStart::After(0) => match self.api.store.revision().await {
                 Ok(revision) => revision,
-                Err(status) => return self.fail(&status).await,
+                Err(status) => return self.fail(&status),
             },
             WatchStart::After(revision) => revision,
             WatchStart::State { mark, at_least } => self.state(mark, at_least).await?,
@@ -106,23 +101,44 @@ impl Watch {
         self.seen = revision;
         let now = match self.api.store.revision().await {
             Ok(now) => now,
-            Err(status) => return self.fail(&status).await,
+            Err(status) => return self.fail(&status),
         };
-        let prefix = self.resource.prefix_in(self.target.namespace.as_deref());
         // From a revision that is there, not from the next one: a store tells no progress to watches that begin in the future,
         // nor to others beside them. What is known already is left out below.
-        let mut changes = self.api.store.watch(&prefix, revision.min(now));
+        let mut from = revision.min(now);
+        loop {
+            self.changes(from).await?;
+            // What the client has not taken yet fills its backlog. The store keeps the rest until there is room.
+            self.room().await?;
+            from = self.seen;
+        }
+    }
+
+    /// Tells what has happened from a revision on, until the client cannot keep up.
+    async fn changes(&mut self, from: i64) -> std::result::Result<(), Ended> {
+        let prefix = self.resource.prefix_in(self.target.namespace.as_deref());
+        let mut changes = self.api.store.watch(&prefix, from);
         let every = self.api.bookmark_every;
         let mut bookmark = tokio::time::interval_at(Instant::now() + every, every);
         let mut catalog = self.api.catalog.clone();
-        loop {
+        while !self.events.is_full() {
             tokio::select! {
                 next = changes.next() => self.changed(next).await?,
                 _ = bookmark.tick(), if self.bookmarks => self.api.store.request_progress(),
-                _ = self.events.closed() => return Err(Ended),
+                () = self.events.gone() => return Err(Ended),
                 _ = catalog.changed() => self.refresh()?,
             }
         }
+        Ok(())
+    }
+
+    async fn room(&self) -> std::result::Result<(), Ended> {
+        let found = self.events.room().await;
+        if found.is_err() {
+            self.api.metrics.terminated.with_label_values(&[&self.resource.group, &self.resource.plural]).inc();
+            tracing::debug!(resource = self.resource.plural, "a watch ends whose client takes no events");
+        }
+        found
     }
 
     /// The definition may have changed: go on with what it is now, or end if there is nothing to watch any more.
@@ -138,15 +154,18 @@ impl Watch {
         let listed = match listed {
             Ok(listed) => listed,
             Err(status) => {
-                self.fail(&status).await?;
+                self.fail(&status)?;
                 return Err(Ended);
             }
         };
         for object in listed.objects {
-            self.send("ADDED", object).await?;
+            if self.events.is_full() {
+                self.room().await?;
+            }
+            self.send("ADDED", object)?;
         }
         if mark {
-            self.bookmark(listed.revision, true).await?;
+            self.bookmark(listed.revision, true)?;
         }
         Ok(listed.revision)
     }
@@ -159,18 +178,21 @@ impl Watch {
                     "too old resource version: the store keeps nothing before {}",
                     canceled.response.compact_revision
                 ));
-                return self.fail(&status).await;
+                return self.fail(&status);
             }
-            Some(Err(canceled)) => return self.fail(&Status::internal(canceled.error)).await,
+            Some(Err(canceled)) => return self.fail(&Status::internal(canceled.error)),
             None => return Err(Ended),
         };
         if response.events.is_empty() && self.bookmarks {
             let revision = response.header.as_ref().map_or(0, |header| header.revision);
-            return self.bookmark(revision.max(self.seen), false).await;
+            return self.bookmark(revision.max(self.seen), false);
         }
+        // A response holds whole revisions, so that the next one begins after the last of this.
+        let last = response.events.last().and_then(|event| event.kv.as_ref()).map_or(0, |kv| kv.mod_revision);
         for event in response.events {
             self.tell(event).await?;
         }
+        self.seen = self.seen.max(last);
         Ok(())
     }
 
@@ -180,17 +202,17 @@ impl Watch {
         let shared = change
             .filter(|change| change.revision > self.seen && self.form == Form::Object && self.selector.is_empty());
         if let Some(text) = shared.as_ref().and_then(|change| self.api.printed.get(&self.resource, change)) {
-            return self.events.send(text).await.map_err(|_| Ended);
+            return self.events.put(text);
         }
         let (kind, object) = match self.translate(event).await {
             Ok(Some(told)) => told,
             Ok(None) => return Ok(()),
-            Err(status) => return self.fail(&status).await,
+            Err(status) => return self.fail(&status),
         };
-        let Some(change) = shared else { return self.send(kind, object).await };
+        let Some(change) = shared else { return self.send(kind, object) };
         let text = print(&json!({"type": kind, "object": object}));
         self.api.printed.keep(&self.resource, change, &text);
-        self.events.send(text).await.map_err(|_| Ended)
+        self.events.put(text)
     }
 
     /// What a change of the store means to someone who sees only what the selector matches.
@@ -228,7 +250,7 @@ impl Watch {
         Ok(self.selector.matches(&object).then_some(object))
     }
 
-    async fn send(&mut self, kind: &str, object: Value) -> std::result::Result<(), Ended> {
+    fn send(&mut self, kind: &str, object: Value) -> std::result::Result<(), Ended> {
         let object = match self.form {
             Form::Object => object,
             Form::Metadata => table::partial(&object),
@@ -238,10 +260,10 @@ impl Watch {
                 table::table(&self.resource.columns(), &[object], self.include, metadata, first)
             }
         };
-        self.write(json!({"type": kind, "object": object})).await
+        self.write(json!({"type": kind, "object": object}))
     }
 
-    async fn bookmark(&mut self, revision: i64, initial_end: bool) -> std::result::Result<(), Ended> {
+    fn bookmark(&mut self, revision: i64, initial_end: bool) -> std::result::Result<(), Ended> {
         let mut metadata = json!({"resourceVersion": revision.to_string(), "creationTimestamp": null});
         if initial_end {
             metadata["annotations"] = json!({INITIAL_END: "true"});
@@ -256,17 +278,17 @@ impl Watch {
                 table::table(&[], &[row], Include::Object, json!({"resourceVersion": revision.to_string()}), false)
             }
         };
-        self.write(json!({"type": "BOOKMARK", "object": object})).await
+        self.write(json!({"type": "BOOKMARK", "object": object}))
     }
 
     /// The last word of a watch: clients that started it get a 200 and this, as they expect.
-    async fn fail(&mut self, status: &Status) -> std::result::Result<(), Ended> {
-        self.write(json!({"type": "ERROR", "object": status.to_json()})).await?;
+    fn fail(&mut self, status: &Status) -> std::result::Result<(), Ended> {
+        self.write(json!({"type": "ERROR", "object": status.to_json()}))?;
         Err(Ended)
     }
 
-    async fn write(&self, event: Value) -> std::result::Result<(), Ended> {
-        self.events.send(print(&event)).await.map_err(|_| Ended)
+    fn write(&self, event: Value) -> std::result::Result<(), Ended> {
+        self.events.put(print(&event))
     }
 }
 

@@ -21,10 +21,16 @@ const WARNING: HeaderName = HeaderName::from_static("warning");
 const WARNINGS_CHARS_MAX: usize = 4096;
 const WARNING_CHARS_MAX: usize = 256;
 
+pub const JSON: &str = "application/json";
+
 pub fn json(code: u16, value: &Value) -> Response<Body> {
-    let mut bytes = value.to_string();
-    bytes.push('\n');
-    bytes_of(code, "application/json", bytes.into())
+    bytes_of(code, JSON, print(value))
+}
+
+pub fn print(value: &Value) -> Bytes {
+    let mut text = value.to_string();
+    text.push('\n');
+    text.into()
 }
 
 pub fn text(code: u16, text: impl Into<String>) -> Response<Body> {
@@ -65,6 +71,8 @@ pub fn refusal(status: &Status) -> Response<Body> {
 #[derive(Clone, Debug, Default)]
 pub struct Warnings {
     texts: Vec<String>,
+    /// Gates that have held something back, once for each field.
+    suppressed: Vec<String>,
 }
 
 impl Warnings {
@@ -73,6 +81,14 @@ impl Warnings {
         if !self.texts.contains(&text) {
             self.texts.push(text);
         }
+    }
+
+    pub fn suppress(&mut self, gate: &str) {
+        self.suppressed.push(gate.to_owned());
+    }
+
+    pub fn suppressed(&self) -> &[String] {
+        &self.suppressed
     }
 
     pub fn texts(&self) -> &[String] {

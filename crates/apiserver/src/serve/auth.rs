@@ -3,8 +3,10 @@
 use std::{collections::HashMap, fs, io, path::Path, path::PathBuf};
 
 use http::{HeaderMap, Method, header::AUTHORIZATION};
+use serde_json::{Value, json};
 
 use crate::{
+    reviews,
     route::{Route, Target},
     status::{Name, Result, Status},
 };
@@ -12,6 +14,7 @@ use crate::{
 pub const MASTERS: &str = "system:masters";
 const ANONYMOUS: &str = "system:anonymous";
 const AUTHENTICATED: &str = "system:authenticated";
+const UNAUTHENTICATED: &str = "system:unauthenticated";
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct User {
@@ -26,7 +29,7 @@ impl User {
     }
 
     pub fn anonymous() -> User {
-        User { name: ANONYMOUS.to_owned(), groups: vec!["system:unauthenticated".to_owned()] }
+        User { name: ANONYMOUS.to_owned(), groups: vec![UNAUTHENTICATED.to_owned()] }
     }
 
     fn is_in(&self, group: &str) -> bool {
@@ -101,21 +104,76 @@ fn token_line(line: &str) -> Option<(String, User)> {
     Some((token.to_owned(), User::new(name.to_owned(), groups)))
 }
 
-/// Masters may do all, anyone may ask for health and version, and who is known may read what is served. There are no roles.
+/// Masters may do all, anyone may ask for health and version, and who is known may read what is served and ask about itself.
+/// There are no roles.
 pub fn authorize(user: &User, method: &Method, path: &str, route: &Route, verb: &str) -> Result<()> {
-    let open = matches!(route, Route::Version | Route::Health(_));
-    let known = matches!(route, Route::Discovery(_) | Route::OpenApi(_));
-    if user.is_in(MASTERS) || (open && *method == Method::GET) || (known && user.is_in(AUTHENTICATED)) {
-        return Ok(());
-    }
+    let word = method.as_str().to_lowercase();
     match route {
+        Route::Resource(target) if may_touch(user, target, verb) => Ok(()),
         Route::Resource(target) => Err(resource_forbidden(user, target, verb)),
-        _ => Err(Status::forbidden_path(format!(
-            "User \"{}\" cannot {} path \"{path}\"",
-            user.name,
-            method.as_str().to_lowercase()
-        ))),
+        route if may_read(user, &word, route) => Ok(()),
+        _ => Err(Status::forbidden_path(format!("User \"{}\" cannot {word} path \"{path}\"", user.name))),
     }
+}
+
+/// Whether a user may do this with a resource.
+pub fn may_touch(user: &User, target: &Target, verb: &str) -> bool {
+    let asks = verb == "create"
+        && reviews::ALL.iter().any(|review| target.group == review.group() && target.plural == review.plural());
+    user.is_in(MASTERS) || (asks && user.is_in(AUTHENTICATED))
+}
+
+/// Whether a user may do this with what is no resource.
+pub fn may_read(user: &User, verb: &str, route: &Route) -> bool {
+    let open = matches!(route, Route::Version | Route::Health(_)) && verb == "get";
+    let known = matches!(route, Route::Discovery(_) | Route::OpenApi(_));
+    user.is_in(MASTERS) || open || (known && user.is_in(AUTHENTICATED))
+}
+
+/// All that a user may do, as a SelfSubjectRulesReview tells it.
+pub fn rules(user: &User) -> Value {
+    let mut paths = vec!["/healthz", "/healthz/*", "/livez", "/livez/*", "/readyz", "/readyz/*", "/version"];
+    let mut resources = Vec::new();
+    if user.is_in(AUTHENTICATED) {
+        paths.extend(["/api", "/api/*", "/apis", "/apis/*", "/openapi", "/openapi/*"]);
+        let rule = |review: &reviews::Review| json!({"verbs": ["create"], "apiGroups": [review.group()], "resources": [review.plural()]});
+        resources.extend(reviews::ALL.iter().map(rule));
+    }
+    let mut others = vec![json!({"verbs": ["get"], "nonResourceURLs": paths})];
+    if user.is_in(MASTERS) {
+        resources.insert(0, json!({"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}));
+        others.insert(0, json!({"verbs": ["*"], "nonResourceURLs": ["*"]}));
+    }
+    json!({"resourceRules": resources, "nonResourceRules": others, "incomplete": false})
+}
+
+/// Who a request is to be made for: masters may act for others, as `kubectl --as` asks.
+pub fn impersonate(user: User, headers: &HeaderMap) -> Result<User> {
+    let values = |name: &str| {
+        let values = headers.get_all(name).iter().filter_map(|value| value.to_str().ok());
+        values.filter(|text| !text.is_empty()).map(str::to_owned).collect::<Vec<_>>()
+    };
+    let (name, groups) = (values("impersonate-user").into_iter().next(), values("impersonate-group"));
+    let others =
+        headers.keys().any(|key| key.as_str() == "impersonate-uid" || key.as_str().starts_with("impersonate-extra-"));
+    let Some(name) = name else {
+        return match groups.is_empty() && !others {
+            true => Ok(user),
+            false => Err(Status::bad_request("groups, uids or extra fields were to be impersonated without a user")),
+        };
+    };
+    if !user.is_in(MASTERS) {
+        let why = format!(
+            "User \"{}\" cannot impersonate resource \"users\" in API group \"\" at the cluster scope",
+            user.name
+        );
+        return Err(Status::forbidden(&Name::new("", "users"), &name, why));
+    }
+    Ok(match (name.as_str(), groups.iter().any(|group| group == UNAUTHENTICATED)) {
+        (ANONYMOUS, _) => User::anonymous(),
+        (_, true) => User { name, groups },
+        (_, false) => User::new(name, groups.into_iter().filter(|group| group != AUTHENTICATED).collect()),
+    })
 }
 
 fn resource_forbidden(user: &User, target: &Target, verb: &str) -> Box<Status> {
@@ -159,6 +217,23 @@ mod tests {
         );
         let refused = authorize(&User::anonymous(), &Method::GET, "/apis", &route::parse("/apis"), "get").unwrap_err();
         assert_eq!(refused.message, "forbidden: User \"system:anonymous\" cannot get path \"/apis\"");
+    }
+
+    #[test]
+    fn masters_may_act_for_others_and_nobody_else_may() {
+        let header = |name: &'static str, value: &str| (http::HeaderName::from_static(name), value.parse().unwrap());
+        let as_ann = || HeaderMap::from_iter([header("impersonate-user", "ann"), header("impersonate-group", "dev")]);
+        let master = || User::new("root".into(), vec![MASTERS.into()]);
+        let ann = impersonate(master(), &as_ann()).unwrap();
+        assert_eq!((ann.name.as_str(), ann.groups), ("ann", vec!["dev".to_owned(), AUTHENTICATED.to_owned()]));
+        let refused = impersonate(User::new("bob".into(), vec![]), &as_ann()).unwrap_err();
+        assert_eq!(
+            refused.message,
+            "users \"ann\" is forbidden: User \"bob\" cannot impersonate resource \"users\" in API group \"\" at the cluster scope"
+        );
+        let groups = HeaderMap::from_iter([header("impersonate-group", "dev")]);
+        assert_eq!(impersonate(master(), &groups).unwrap_err().code, 400);
+        assert_eq!(impersonate(master(), &HeaderMap::new()).unwrap(), master());
     }
 
     #[test]

@@ -10,6 +10,7 @@ pub struct Metrics {
     pub requests: IntCounterVec,
     pub seconds: HistogramVec,
     pub watches: IntGauge,
+    pub terminated: IntCounterVec,
     pub gates: IntGaugeVec,
     pub suppressed: IntCounterVec,
 }
@@ -28,6 +29,10 @@ impl Metrics {
             &["verb", "group", "resource"],
         )?;
         let watches = IntGauge::new("apiserver_longrunning_requests", "Watches under way.")?;
+        let terminated = IntCounterVec::new(
+            Opts::new("apiserver_terminated_watchers_total", "Watches that ended because their client took no events."),
+            &["group", "resource"],
+        )?;
         let gates = IntGaugeVec::new(
             Opts::new("fieldgate_enabled", "Whether a field gate of a custom resource definition is on."),
             &["crd", "name", "stage"],
@@ -39,9 +44,10 @@ impl Metrics {
         registry.register(Box::new(requests.clone()))?;
         registry.register(Box::new(seconds.clone()))?;
         registry.register(Box::new(watches.clone()))?;
+        registry.register(Box::new(terminated.clone()))?;
         registry.register(Box::new(gates.clone()))?;
         registry.register(Box::new(suppressed.clone()))?;
-        Ok(Metrics { registry, requests, seconds, watches, gates, suppressed })
+        Ok(Metrics { registry, requests, seconds, watches, terminated, gates, suppressed })
     }
 
     pub fn text(&self) -> String {

@@ -3,6 +3,7 @@
 pub mod accept;
 pub mod answer;
 pub mod auth;
+pub mod compress;
 pub mod kubeconfig;
 pub mod listen;
 pub mod metrics;

@@ -5,7 +5,10 @@ use std::sync::Arc;
 use base64::{Engine, engine::general_purpose::STANDARD};
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
-use hyper::client::conn::http1::{SendRequest, handshake};
+use hyper::{
+    body::Incoming,
+    client::conn::http1::{SendRequest, handshake},
+};
 use hyper_util::rt::TokioIo;
 use rustls::{
     ClientConfig, RootCertStore,
@@ -80,6 +83,29 @@ impl Http {
         let kind = response.headers().get("content-type").and_then(|value| value.to_str().ok()).unwrap_or_default();
         let (kind, code) = (kind.to_owned(), response.status().as_u16());
         (code, kind, response.into_body().collect().await.expect("a body").to_bytes())
+    }
+
+    /// What is there, for a client with these headers: code, headers and bytes.
+    pub async fn get_with(&mut self, path: &str, headers: &[(&str, &str)]) -> (u16, http::HeaderMap, Bytes) {
+        let mut request = http::Request::builder().uri(path).header("host", &self.host);
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        self.sender.ready().await.expect("the connection is open");
+        let request = request.body(Full::default()).expect("a request");
+        let response = self.sender.send_request(request).await.expect("an answer");
+        let (parts, body) = response.into_parts();
+        (parts.status.as_u16(), parts.headers, body.collect().await.expect("a body").to_bytes())
+    }
+
+    /// A watch whose events nobody has taken yet.
+    pub async fn watch(&mut self, path: &str) -> Incoming {
+        let request =
+            http::Request::builder().uri(path).header("host", &self.host).body(Full::default()).expect("a request");
+        self.sender.ready().await.expect("the connection is open");
+        let response = self.sender.send_request(request).await.expect("an answer");
+        assert_eq!(response.status(), 200);
+        response.into_body()
     }
 
     /// All events of a watch that ends by itself.

@@ -1,6 +1,7 @@
 //! A store and an API server in this process, and the real kubectl beside them.
 #![allow(dead_code, reason = "each test file uses a part")]
 
+pub mod board;
 pub mod http;
 mod member;
 pub mod webhook;

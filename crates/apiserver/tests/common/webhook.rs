@@ -1,4 +1,5 @@
-//! A conversion webhook of a kind whose first version has `hostPort: "h:1"` and whose second has `host: h` and `port: 1`.
+//! Conversion webhooks. That of links: the first version has `hostPort: "h:1"`, the second has `host: h` and `port: 1`. Others are made by
+//! a list of places: what the first version has here, the second has there.
 
 use std::sync::{
     Arc,
@@ -23,11 +24,20 @@ pub struct Webhook {
     /// Base64 of the PEM that a definition names.
     pub bundle: String,
     pub calls: Arc<AtomicUsize>,
+    /// The call that fails, counted from 1; 0 for none.
+    fails: Arc<AtomicUsize>,
     server: JoinHandle<()>,
 }
 
+/// An object and the version it is wanted in.
+type Convert = fn(Value, &str) -> Value;
+
 impl Webhook {
     pub async fn start() -> Webhook {
+        Webhook::start_with(convert).await
+    }
+
+    pub async fn start_with(convert: Convert) -> Webhook {
         let made = rcgen::generate_simple_self_signed(vec!["127.0.0.1".to_owned()]).expect("a certificate");
         let (cert, key) = (made.cert.pem(), made.signing_key.serialize_pem());
         let certs = vec![CertificateDer::from_pem_slice(cert.as_bytes()).expect("a certificate")];
@@ -42,8 +52,16 @@ impl Webhook {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let url = format!("https://{}/convert", listener.local_addr().expect("an address"));
         let calls = Arc::new(AtomicUsize::new(0));
-        let server = tokio::spawn(serve(listener, TlsAcceptor::from(Arc::new(config)), calls.clone()));
-        Webhook { url, bundle: STANDARD.encode(cert), calls, server }
+        let fails = Arc::new(AtomicUsize::new(0));
+        let ear = Ear { tls: TlsAcceptor::from(Arc::new(config)), calls: calls.clone(), fails: fails.clone(), convert };
+        let server = tokio::spawn(serve(listener, ear));
+        Webhook { url, bundle: STANDARD.encode(cert), calls, fails, server }
+    }
+
+    /// Of the calls from now on, this one fails; 0 for none.
+    pub fn fail_at(&self, call: usize) {
+        let at = if call == 0 { 0 } else { self.calls() + call };
+        self.fails.store(at, Ordering::SeqCst);
     }
 
     pub fn calls(&self) -> usize {
@@ -55,17 +73,27 @@ impl Webhook {
     }
 }
 
-async fn serve(listener: TcpListener, tls: TlsAcceptor, calls: Arc<AtomicUsize>) {
+#[derive(Clone)]
+struct Ear {
+    tls: TlsAcceptor,
+    calls: Arc<AtomicUsize>,
+    fails: Arc<AtomicUsize>,
+    convert: Convert,
+}
+
+async fn serve(listener: TcpListener, ear: Ear) {
     while let Ok((stream, _)) = listener.accept().await {
-        let (tls, calls) = (tls.clone(), calls.clone());
+        let ear = ear.clone();
         tokio::spawn(async move {
-            let Ok(stream) = tls.accept(stream).await else { return };
+            let Ok(stream) = ear.tls.accept(stream).await else { return };
             let service = service_fn(move |request: Request<Incoming>| {
-                calls.fetch_add(1, Ordering::SeqCst);
+                let call = ear.calls.fetch_add(1, Ordering::SeqCst) + 1;
+                let (fails, convert) = (ear.fails.load(Ordering::SeqCst) == call, ear.convert);
                 async move {
                     let body = request.into_body().collect().await?.to_bytes();
                     let review: Value = serde_json::from_slice(&body).expect("a review");
-                    Ok::<_, hyper::Error>(Response::new(Full::new(Bytes::from(answer(&review).to_string()))))
+                    let answer = answer(&review, convert, fails);
+                    Ok::<_, hyper::Error>(Response::new(Full::new(Bytes::from(answer.to_string()))))
                 }
             });
             let _ = http1::Builder::new().serve_connection(TokioIo::new(stream), service).await;
@@ -73,18 +101,50 @@ async fn serve(listener: TcpListener, tls: TlsAcceptor, calls: Arc<AtomicUsize>)
     }
 }
 
-fn answer(review: &Value) -> Value {
+fn answer(review: &Value, convert: Convert, fails: bool) -> Value {
     let request = &review["request"];
     let desired = request["desiredAPIVersion"].as_str().expect("a version");
     let objects: Vec<Value> =
         request["objects"].as_array().expect("objects").iter().map(|object| convert(object.clone(), desired)).collect();
     let refused = objects.iter().any(|object| object["spec"]["host"] == "refuse");
-    let result = match refused {
-        true => json!({"status": "Failure", "message": "the host refuses"}),
-        false => json!({"status": "Success"}),
+    let result = match (fails, refused) {
+        (true, _) => json!({"status": "Failure", "message": "not now"}),
+        (_, true) => json!({"status": "Failure", "message": "the host refuses"}),
+        _ => json!({"status": "Success"}),
     };
     json!({"apiVersion": review["apiVersion"], "kind": review["kind"],
            "response": {"uid": request["uid"], "convertedObjects": objects, "result": result}})
+}
+
+/// Moves what the first version has in a place to where the second has it, or back.
+pub fn moved(mut object: Value, desired: &str, places: &[(&str, &str)]) -> Value {
+    for (first, second) in places {
+        let (from, to) = if desired.ends_with("/v2") { (first, second) } else { (second, first) };
+        if let Some(value) = take(&mut object, from) {
+            put(&mut object, to, value);
+        }
+    }
+    object["apiVersion"] = desired.into();
+    object
+}
+
+fn take(object: &mut Value, pointer: &str) -> Option<Value> {
+    let (parent, name) = pointer.rsplit_once('/')?;
+    let value = object.pointer_mut(parent)?.as_object_mut()?.remove(name);
+    // A place that is a part of a place, and empty now, was made for it.
+    if parent.matches('/').count() > 1 && object.pointer(parent) == Some(&json!({})) {
+        take(object, parent);
+    }
+    value
+}
+
+fn put(object: &mut Value, pointer: &str, value: Value) {
+    let names: Vec<&str> = pointer.split('/').skip(1).collect();
+    let mut here = object;
+    for name in &names[..names.len() - 1] {
+        here = &mut here[*name];
+    }
+    here[names[names.len() - 1]] = value;
 }
 
 fn convert(mut object: Value, desired: &str) -> Value {
