@@ -33,7 +33,6 @@ pub fn reword(headers: &mut HeaderMap, method: usize) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::metrics::methods::METHODS;
 
     #[test]
     fn only_what_prost_says() {
