@@ -13,10 +13,11 @@ use super::run::{Run, Walk};
 pub(super) type Record<const N: usize> = (Vec<u8>, Option<[u8; N]>);
 
 type Memory<const N: usize> = BTreeMap<Box<[u8]>, Option<[u8; N]>>;
+type InMemory<'a, const N: usize> = btree_map::Range<'a, Box<[u8]>, Option<[u8; N]>>;
 
 /// Each key once, in order, as the newest source has it.
 pub(super) struct Merge<'a, const N: usize> {
-    memory: Peekable<btree_map::Range<'a, Box<[u8]>, Option<[u8; N]>>>,
+    memory: Peekable<InMemory<'a, N>>,
     /// The oldest first.
     walks: Vec<Walk<'a, N>>,
 }
