@@ -4,7 +4,6 @@
 //! here. It does not ask about compactions, alarms, checkpoints and grants of leases, which are judged before they are
 //! proposed.
 
-use bytes::Bytes;
 use proto::etcdserverpb::{
     DeleteRangeRequest, IncrementRequest, InternalRaftRequest, PutRequest, RequestOp, TxnRequest, request_op::Request,
 };
@@ -25,6 +24,9 @@ impl<'a> Who<'a> {
     }
 }
 
+/// Visits the keys that hang on a lease, in order, until it is told `false`; none if there is no such lease.
+pub type KeysOf<'a> = dyn Fn(i64, &mut dyn FnMut(&[u8]) -> bool) + 'a;
+
 /// Whether only root may ask for it, whatever it is about.
 pub fn administers(r: &InternalRaftRequest) -> bool {
     r.auth_enable.is_some()
@@ -43,8 +45,8 @@ pub fn administers(r: &InternalRaftRequest) -> bool {
 }
 
 impl Store {
-    /// Whether an entry may be applied. `keys_of` says which keys hang on a lease; none if there is no such lease.
-    pub fn check(&self, r: &InternalRaftRequest, keys_of: &dyn Fn(i64) -> Vec<Bytes>) -> Result<(), Error> {
+    /// Whether an entry may be applied.
+    pub fn check(&self, r: &InternalRaftRequest, keys_of: &KeysOf<'_>) -> Result<(), Error> {
         if !self.enabled {
             return Ok(());
         }
@@ -75,7 +77,7 @@ impl Store {
 struct Judge<'a> {
     store: &'a Store,
     who: Who<'a>,
-    keys_of: &'a dyn Fn(i64) -> Vec<Bytes>,
+    keys_of: &'a KeysOf<'a>,
 }
 
 impl Judge<'_> {
@@ -114,7 +116,12 @@ impl Judge<'_> {
         if self.admin().is_ok() {
             return Ok(());
         }
-        (self.keys_of)(id).iter().try_for_each(|key| self.keys(Access::Write, key, b""))
+        let mut judged = Ok(());
+        (self.keys_of)(id, &mut |key| {
+            judged = self.keys(Access::Write, key, b"");
+            judged.is_ok()
+        });
+        judged
     }
 
     fn delete_range(&self, r: &DeleteRangeRequest) -> Result<(), Error> {

@@ -19,7 +19,7 @@ mod role;
 mod store;
 mod user;
 
-pub use check::{Who, administers};
+pub use check::{KeysOf, Who, administers};
 pub use error::Error;
 pub use interval::Order;
 pub use password::{Salt, carries_plain};

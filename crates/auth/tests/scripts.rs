@@ -77,7 +77,9 @@ impl World {
 
     fn apply(&mut self, header: RequestHeader, words: &[&str]) -> String {
         let request = InternalRaftRequest { header: Some(header), ..parse(words) };
-        let keys_of = |id| self.leases.get(&id).cloned().unwrap_or_default();
+        let keys_of = |id, visit: &mut dyn FnMut(&[u8]) -> bool| {
+            let _ = self.leases.get(&id).is_none_or(|keys| keys.iter().all(|key| visit(key)));
+        };
         if let Err(error) = self.store.check(&request, &keys_of) {
             return format!("  refused: {error}\n");
         }

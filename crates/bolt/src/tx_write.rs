@@ -224,7 +224,8 @@ impl WriteTx {
         }
     }
 
-    /// Data, sync, meta, sync; the second half happens only if the first is safely down.
+    /// Data, sync, meta, sync; the second half happens only if the first is safely down. Where a point returns a text, that is
+    /// the error, and what it stands before is not done.
     fn write(&self, writer: &mut Writer, map: &Map, meta: &Meta, stats: &mut CommitStats) -> Result<(), Error> {
         let fail = |op| move |source| Error::Io { op, source };
         let (disk, no_sync) = (&*self.db.disk, self.db.options.no_sync);
@@ -244,7 +245,7 @@ impl WriteTx {
         }
         writer.out.image.write(disk, self.work.page_size).map_err(fail("write pages"))?;
         let written = Instant::now();
-        failpoint!("beforeSyncDataPages");
+        failpoint!("beforeSyncDataPages", |text| return Err(fail("sync pages")(std::io::Error::other(text))));
         if !no_sync {
             disk.sync().map_err(fail("sync pages"))?;
         }
@@ -253,7 +254,7 @@ impl WriteTx {
         let page = meta.page(slot);
         disk.write_all_at(&mut [IoSlice::new(&page)], slot * meta.page_size as u64)
             .map_err(fail("write a meta page"))?;
-        failpoint!("beforeSyncMetaPage");
+        failpoint!("beforeSyncMetaPage", |text| return Err(fail("sync a meta page")(std::io::Error::other(text))));
         if !no_sync {
             disk.sync().map_err(fail("sync a meta page"))?;
         }

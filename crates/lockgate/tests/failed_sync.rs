@@ -1,41 +1,149 @@
-//! A sync of the log that fails ends the member: nothing is acknowledged that may not be on disk, and all that was is there again.
+//! A sync that fails ends the member: nothing is acknowledged that may not be on disk, and all that was is there again.
 //!
 //! Needs `cargo test -p lockgate --features failpoints --test failed_sync`; says so and passes otherwise.
 
 mod common;
 
-use std::process::Command;
+use std::{
+    fs,
+    process::Command,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::{Duration, Instant},
+};
 
-use client::{Get, Put};
-use common::{BINARY, Place};
+use client::{Client, Get, Put};
+use common::{BINARY, Ended, Member, Place};
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn ends_the_member_and_loses_nothing() {
+const ERROR: &str = "the disk is gone";
+
+/// A member whose sync fails after so many that do not.
+fn failing(place: &Place, point: &str, syncs: u64) -> Member {
+    let mut command = Command::new(BINARY);
+    command.env("GOFAIL_FAILPOINTS", format!("{point}={syncs}*off->return(\"{ERROR}\")"));
+    let mut member = place.spawn_command(command);
+    member.wait_ready().unwrap_or_else(|ended| panic!("{point} {syncs}: {}", ended.log));
+    member
+}
+
+fn is_possible() -> bool {
     if !failpoint::ENABLED {
         eprintln!("SKIPPED: failpoints are not compiled in; add --features failpoints");
+    }
+    failpoint::ENABLED
+}
+
+fn assert_loud(ended: &Ended) {
+    assert_eq!(ended.status.code(), Some(1), "{}", ended.log);
+    let why = ended.log.lines().find(|line| line.starts_with("lockgate: ")).unwrap_or_default();
+    assert!(why.contains(ERROR), "{}", ended.log);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn of_the_log() {
+    if !is_possible() {
         return;
     }
     let place = Place::new();
     place.start(&[]).stop();
     for syncs in [10, 25, 60] {
-        let mut command = Command::new(BINARY);
-        command.env("GOFAIL_FAILPOINTS", format!("walBeforeSync={syncs}*off->return(\"the disk is gone\")"));
-        let mut member = place.spawn_command(command);
-        member.wait_ready().unwrap_or_else(|ended| panic!("{syncs}: {}", ended.log));
+        let mut member = failing(&place, "walBeforeSync", syncs);
         let client = member.client().await;
         let mut acknowledged = 0;
         while client.put(Put::new(format!("{syncs}/{acknowledged:03}"), "v")).await.is_ok() {
             acknowledged += 1;
             assert!(acknowledged < syncs, "the sync never failed");
         }
-        let ended = member.wait_end();
-        assert!(!ended.status.success(), "{:?}", ended.status);
-        assert!(ended.log.contains("the disk is gone"), "{}", ended.log);
+        assert_loud(&member.wait_end());
 
         let member = place.start(&[]);
-        let found = member.client().await.get(Get::prefix(format!("{syncs}/"))).await.expect("get").count;
+        let found = member.client().await.get(Get::prefix(format!("{syncs}/"))).await.expect("get").count as u64;
         // The one that was not answered may be there or not.
         assert!(found == acknowledged || found == acknowledged + 1, "{found} of {acknowledged}");
         member.stop();
     }
+}
+
+/// The log has everything: what was answered before the database failed, and while it did. `survives` says whether what the
+/// failed sync was for reached the disk all the same.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn of_the_database() {
+    if !is_possible() {
+        return;
+    }
+    let place = Place::new();
+    place.start(&[]).stop();
+    let mut answered = 0;
+    for (point, syncs, survives) in [
+        ("beforeSyncDataPages", 0, true),
+        ("beforeSyncDataPages", 5, true),
+        ("beforeSyncMetaPage", 0, false),
+        ("beforeSyncMetaPage", 5, true),
+        ("beforeSyncMetaPage", 9, false),
+    ] {
+        let mut member = failing(&place, point, syncs);
+        let known = Arc::new(AtomicU64::new(answered));
+        let reader = tokio::spawn(read(member.client().await, known.clone()));
+        let sent = write(&member.client().await, &known).await;
+        assert_loud(&member.wait_end());
+        reader.await.expect("answers contradict one another");
+        answered = known.load(Ordering::SeqCst);
+        if !survives {
+            lose_newest_meta(&place);
+        }
+
+        let member = place.start(&[]);
+        let found = value(&member.client().await).await.expect("get");
+        assert!(found == answered || found == sent, "{point} {syncs}: {found} for {answered}..={sent}");
+        let versions = member.client().await.get("k").await.expect("get").kvs[0].version as u64;
+        assert_eq!(versions, found, "{point} {syncs}: written twice, or not at all");
+        answered = found;
+        member.stop();
+    }
+}
+
+/// Puts rising numbers until the member is gone; gives the last that was sent.
+async fn write(client: &Client, known: &AtomicU64) -> u64 {
+    let begin = Instant::now();
+    for number in known.load(Ordering::SeqCst) + 1.. {
+        assert!(begin.elapsed() < Duration::from_secs(60), "the sync never failed");
+        if client.put(Put::new("k", number.to_string())).await.is_err() {
+            return number;
+        }
+        known.store(number, Ordering::SeqCst);
+    }
+    0
+}
+
+/// Reads until the member is gone: never less than was known before, nor than was read before.
+async fn read(client: Client, known: Arc<AtomicU64>) {
+    let mut least = known.load(Ordering::SeqCst);
+    while let Some(found) = value(&client).await {
+        assert!(found >= least, "{found} after {least}");
+        least = found.max(known.load(Ordering::SeqCst));
+    }
+}
+
+/// The number in the key; 0 if it is not there.
+async fn value(client: &Client) -> Option<u64> {
+    let found = client.get("k").await.ok()?;
+    let text = found.kvs.first().map(|kv| String::from_utf8_lossy(&kv.value).into_owned());
+    Some(text.map_or(0, |text| text.parse().expect("a number")))
+}
+
+/// As if the power had been cut: the meta page that could not be synced is not there.
+fn lose_newest_meta(place: &Place) {
+    const PAGE: usize = 4096;
+    /// Where a meta page has its transaction: behind the page's head of 16 bytes.
+    const TXID: usize = 16 + 48;
+    let mut file = fs::read(place.db()).expect("database");
+    let txid = |slot: usize| {
+        let at = slot * PAGE + TXID;
+        u64::from_le_bytes(file[at..at + 8].try_into().expect("8 bytes"))
+    };
+    let newest = if txid(0) > txid(1) { 0 } else { 1 };
+    file[newest * PAGE..(newest + 1) * PAGE].fill(0);
+    fs::write(place.db(), file).expect("database");
 }

@@ -57,10 +57,6 @@ pub enum BootstrapError {
     NoMatch { existing: String, id: MemberId, urls: String, why: String },
     #[error("incompatible with current running cluster")]
     Incompatible,
-    #[error(
-        "member {0} has been removed from the cluster and cannot come back under its id; start with a new data dir"
-    )]
-    Removed(MemberId),
     #[error(transparent)]
     Change(#[from] ChangeError),
 }
@@ -165,11 +161,6 @@ pub fn plan_join(
     let local = local.ok_or_else(|| BootstrapError::NameMissing(name.to_owned()))?;
     check_learners(learners_max, running.members.iter().filter(|m| m.is_learner).count())?;
     Ok(Founding { cluster_id: running.id, local, members })
-}
-
-/// Refuses a member that its own data says was removed.
-pub fn check_not_removed(local: MemberId, removed: &BTreeSet<MemberId>) -> Result<(), BootstrapError> {
-    if removed.contains(&local) { Err(BootstrapError::Removed(local)) } else { Ok(()) }
 }
 
 /// `--force-new-cluster`: the changes that leave this member alone, to be appended as committed entries. This member

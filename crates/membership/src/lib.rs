@@ -42,7 +42,7 @@ mod versions_ahead;
 
 pub use bootstrap::{
     BootstrapError, Founding, InitialCluster, RunningCluster, check_join_flags, check_not_bootstrapped,
-    check_not_removed, plan_force_new_cluster, plan_join, plan_new_cluster, remote_peer_urls,
+    plan_force_new_cluster, plan_join, plan_new_cluster, remote_peer_urls,
 };
 pub use change::{BadChange, Change};
 pub use cluster::{ChangeError, Changed, Cluster, LEARNERS_MAX};
@@ -55,8 +55,8 @@ pub use reconcile::{Finding, ReconcileError, Reconciliation, Role, conf_state_of
 pub use reconfigure::{HEALTH_INTERVAL, Links, ReconfigureError, check_learner_ready, longest_connected, quorum};
 pub use url::{Resolve, check_urls_equal};
 pub use version::{
-    Answers, CLUSTER_VERSION_MIN, Downgrade, InvalidDowngrade, InvalidTarget, JoinRefusal, MemberVersions, PeerRefusal,
-    VersionDecision, VersionNote, check_join_versions, check_not_downgraded, check_peer_versions,
-    decide_cluster_version, is_downgrade_done, one_below, parse_release,
+    Answers, CLUSTER_VERSION_MIN, Downgrade, InvalidDowngrade, InvalidTarget, JoinRefusal, MemberVersions,
+    VersionDecision, VersionNote, check_join_versions, check_not_downgraded, decide_cluster_version, is_downgrade_done,
+    one_below, parse_release,
 };
 pub use versions_ahead::VersionsAhead;

@@ -178,31 +178,6 @@ pub fn check_join_versions(
     if anyone { Ok(()) } else { Err(JoinRefusal::NobodyAnswered) }
 }
 
-/// Why a peer is refused by the versions in its headers: 412 with the body `incompatible version`.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum PeerRefusal {
-    #[error("remote version is too low: remote[{name}]={remote}, local={local}")]
-    RemoteTooLow { name: String, remote: Version, local: Version },
-    #[error("local version is too low: remote[{name}]={remote}, local={local}")]
-    LocalTooLow { name: String, remote: Version, local: Version },
-}
-
-/// Judges `X-Server-Version` and `X-Min-Cluster-Version` of the peer `name`.
-pub fn check_peer_versions(
-    name: &str,
-    local: Version,
-    remote: Version,
-    remote_min_cluster: Version,
-) -> Result<(), PeerRefusal> {
-    if remote < CLUSTER_VERSION_MIN {
-        return Err(PeerRefusal::RemoteTooLow { name: name.to_owned(), remote, local });
-    }
-    if remote_min_cluster > local {
-        return Err(PeerRefusal::LocalTooLow { name: name.to_owned(), remote, local });
-    }
-    Ok(())
-}
-
 /// A version with all three numbers, as etcd demands of what members report; a tail behind `-` or `+` is allowed.
 pub fn parse_release(text: &str) -> Option<Version> {
     let release = text.split(['-', '+']).next()?;

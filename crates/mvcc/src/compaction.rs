@@ -92,8 +92,8 @@ impl CompactionJob {
         let store = &store.shared;
         let mut progress = Progress { done: false, removed: 0, hash: None };
         let current = self.contents.upgrade().filter(|contents| Arc::ptr_eq(contents, &store.contents()));
-        // Without all keys in the index, everything of the others would look as if it could go.
-        let current = current.filter(|contents| contents.whole);
+        // Without an index everything would look as if it could go.
+        let current = current.filter(|contents| contents.replay.is_none());
         let Some(contents) = current else {
             self.phase = Phase::Done;
             return Progress { done: true, removed: self.removed, hash: None };

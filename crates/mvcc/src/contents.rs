@@ -7,7 +7,7 @@ use std::sync::{
 
 use parking_lot::{Mutex, RwLock};
 
-use crate::{hash::Hashes, index::Index, store::PublishedState, values::Tail};
+use crate::{hash::Hashes, index::Index, replay::Replay, store::PublishedState, values::Tail};
 
 /// All that belongs to one file, so that a reader who holds it never mixes two: when another file is taken over, it is
 /// replaced as a whole.
@@ -19,14 +19,19 @@ pub(crate) struct Contents {
     /// Moves before the index forgets anything, so a reader that asks afterwards knows whether it missed something.
     compact_revision: AtomicI64,
     pub hashes: Mutex<Hashes>,
-    /// Whether the index has all keys of the file.
-    pub whole: bool,
+    /// Instead of an index, where entries are replayed and nobody reads.
+    pub replay: Option<Mutex<Replay>>,
 }
 
 impl Contents {
-    pub fn new(generation: u64, index: Index, compact_revision: i64, whole: bool) -> Self {
-        let compact_revision = AtomicI64::new(compact_revision);
-        Contents { generation, index: RwLock::new(index), compact_revision, hashes: Mutex::default(), whole }
+    pub fn new(generation: u64, index: Index, compact_revision: i64) -> Self {
+        let (index, compact_revision) = (RwLock::new(index), AtomicI64::new(compact_revision));
+        Contents { generation, index, compact_revision, hashes: Mutex::default(), replay: None }
+    }
+
+    pub fn replayed(generation: u64, replay: Replay, compact_revision: i64) -> Self {
+        let replay = Some(Mutex::new(replay));
+        Contents { replay, ..Contents::new(generation, Index::default(), compact_revision) }
     }
 
     pub fn compact_revision(&self) -> i64 {

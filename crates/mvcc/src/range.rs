@@ -3,7 +3,7 @@
 use std::{cmp::Reverse, ops::ControlFlow};
 
 use bytes::{BufMut, Bytes};
-use parking_lot::RwLock;
+use parking_lot::{Mutex, RwLock};
 use prost::Message;
 use proto::{
     etcdserverpb::{
@@ -18,6 +18,7 @@ use crate::{
     index::{Index, visit_in_steps},
     key_index::Found,
     raw_kv::{KvFields, RawKvs, RawKvsBuilder},
+    replay::Replay,
 };
 
 /// What a range found.
@@ -85,6 +86,8 @@ pub(crate) struct At<'a, V> {
     pub current: i64,
     /// The compact revision of now, which may move while a read runs.
     pub compact_revision: &'a dyn Fn() -> i64,
+    /// Asked instead of the index.
+    pub replay: Option<&'a Mutex<Replay>>,
 }
 
 /// Whether all keys are to be counted, or only those read: counting a large range costs more than a page of it.
@@ -140,6 +143,9 @@ impl<V: Values> At<'_, V> {
         values: bool,
         f: &mut dyn FnMut(&KvFields<'_>) -> bool,
     ) -> Result<(), Error> {
+        if let Some(replay) = self.replay {
+            return self.each_replayed(replay, range, values, f);
+        }
         let mut hits = Hits::default();
         hits.find(self.index, range, self.current, 0, Keep::Revisions, Count::Read);
         self.check_compacted(self.current)?;
@@ -170,7 +176,10 @@ impl<V: Values> At<'_, V> {
 
     /// The stored bytes of one key as it was at a revision.
     pub fn get_raw(&self, key: &[u8], at: i64) -> Result<Option<Bytes>, Error> {
-        let found = self.index.read().get(key, at);
+        let found = match self.replay {
+            Some(replay) => replay.lock().get(key).map(|last| last.found),
+            None => self.index.read().get(key, at),
+        };
         self.check_compacted(at)?;
         found.map(|found| self.value(found.modified, at, Bytes::copy_from_slice)).transpose()
     }

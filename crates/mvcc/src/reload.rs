@@ -14,7 +14,7 @@ impl Store {
     pub fn reload(&self, mut attach: impl FnMut(i64, &Bytes)) -> Result<(), OpenError> {
         let shared = &*self.shared;
         let view = shared.backend.view();
-        let restored = restore::read(&view, None)?;
+        let restored = restore::read(&view)?;
         shared.check_reload(&restored)?;
         for (key, lease) in &restored.leases {
             attach(*lease, key);

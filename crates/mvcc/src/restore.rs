@@ -1,10 +1,6 @@
 //! Reading the index back from the file.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    ops::ControlFlow,
-    sync::Arc,
-};
+use std::{collections::BTreeMap, ops::ControlFlow, sync::Arc};
 
 use bytes::Bytes;
 use storage::{
@@ -21,58 +17,45 @@ pub(crate) struct Restored {
     pub compact_revision: i64,
     pub leases: BTreeMap<Bytes, i64>,
     finished: Option<i64>,
-    /// Whether all keys are in the index.
-    whole: bool,
 }
-
-/// Which keys are read into the index.
-pub(crate) type Wanted<'a> = Option<&'a dyn Fn(&[u8]) -> bool>;
 
 impl Restored {
     /// What to publish, with its newest revision and the compaction that is not finished.
     pub fn into_contents(self, generation: u64) -> (Arc<Contents>, i64, Option<CompactionJob>) {
-        let Restored { index, revision, compact_revision, finished, whole, .. } = self;
-        let contents = Arc::new(Contents::new(generation, index, compact_revision, whole));
+        let Restored { index, revision, compact_revision, finished, .. } = self;
+        let contents = Arc::new(Contents::new(generation, index, compact_revision));
         let finished = finished.unwrap_or(-1);
-        let pending = (whole && compact_revision > finished)
-            .then(|| CompactionJob::resume(&contents, compact_revision, finished));
+        let pending =
+            (compact_revision > finished).then(|| CompactionJob::resume(&contents, compact_revision, finished));
         (contents, revision, pending)
     }
 }
 
-pub(crate) fn read(file: &impl Read, wanted: Wanted<'_>) -> Result<Restored, OpenError> {
-    let finished = meta::finished_compact_rev(file)?;
-    let scheduled = meta::scheduled_compact_rev(file)?;
-    let compact_revision = finished.max(scheduled).unwrap_or(-1);
-    let mut restored = Restored {
-        index: Index::default(),
-        revision: 1,
-        compact_revision,
-        leases: BTreeMap::new(),
-        finished,
-        whole: wanted.is_none(),
-    };
-    each_change(file, |at, kv| restored.take(at, kv, wanted))?;
+pub(crate) fn read(file: &impl Read) -> Result<Restored, OpenError> {
+    let (compact_revision, finished) = compactions(file)?;
+    let leases = BTreeMap::new();
+    let mut restored = Restored { index: Index::default(), revision: 1, compact_revision, leases, finished };
+    each_change(file, |at, kv| restored.take(at, kv))?;
     // Compaction may have removed the newest revisions (tombstones), also one that did not finish. Revisions must not
     // be given out twice.
     restored.revision = restored.revision.max(compact_revision);
     Ok(restored)
 }
 
-/// Keys that were put with such a lease at some revision that the file holds. Every revision is asked about, also those
-/// without a lease (0), which are never such.
-pub fn keys_of_leases(file: &impl Read, is_such: impl Fn(i64) -> bool) -> Result<BTreeSet<Bytes>, OpenError> {
-    let mut keys = BTreeSet::new();
-    each_change(file, |at, kv| {
-        if is_such(kv.lease) && kv.lease != 0 && !at.tombstone {
-            keys.insert(Bytes::copy_from_slice(kv.key));
-        }
-        Ok(())
-    })?;
-    Ok(keys)
+/// The revision up to which the file is compacted, -1 if it never was, and the last compaction that was finished.
+pub(crate) fn compactions(file: &impl Read) -> Result<(i64, Option<i64>), OpenError> {
+    let finished = meta::finished_compact_rev(file)?;
+    let scheduled = meta::scheduled_compact_rev(file)?;
+    Ok((finished.max(scheduled).unwrap_or(-1), finished))
 }
 
-fn each_change(
+pub(crate) fn revision_of(at: RevisionKey) -> Result<Revision, OpenError> {
+    let sub = u32::try_from(at.sub).map_err(|_| OpenError::SubRevision { main: at.main, sub: at.sub })?;
+    Ok(Revision::new(at.main, sub))
+}
+
+/// Visits all that the file holds of keys, in the order of revisions.
+pub(crate) fn each_change(
     file: &impl Read,
     mut f: impl FnMut(RevisionKey, KvFields<'_>) -> Result<(), OpenError>,
 ) -> Result<(), OpenError> {
@@ -94,15 +77,12 @@ fn parse<'a>(key: &[u8], value: &'a [u8]) -> Result<(RevisionKey, KvFields<'a>),
 }
 
 impl Restored {
-    fn take(&mut self, at: RevisionKey, kv: KvFields<'_>, wanted: Wanted<'_>) -> Result<(), OpenError> {
-        let sub = u32::try_from(at.sub).map_err(|_| OpenError::SubRevision { main: at.main, sub: at.sub })?;
+    fn take(&mut self, at: RevisionKey, kv: KvFields<'_>) -> Result<(), OpenError> {
+        let revision = revision_of(at)?;
         self.revision = at.main;
-        if wanted.is_some_and(|wants| !wants(kv.key)) {
-            return Ok(());
-        }
         let lease = if at.tombstone { 0 } else { kv.lease };
         let stored = (!at.tombstone).then_some((kv.create_revision, kv.version, lease != 0));
-        self.index.restore(kv.key, Revision::new(at.main, sub), stored);
+        self.index.restore(kv.key, revision, stored);
         if lease != 0 {
             self.leases.insert(Bytes::copy_from_slice(kv.key), lease);
         } else if !self.leases.is_empty() {

@@ -11,7 +11,8 @@ use crate::{
     CompactionJob, Error, HashKv, Leases, OpenError, RangeResult, Stats, WriteTxn,
     contents::Contents,
     range::{At, Count},
-    restore::{self, Wanted},
+    replay::{self, Replay},
+    restore,
     stats::Counters,
     txn,
     values::{Published, Tail},
@@ -31,6 +32,8 @@ pub struct Options {
     pub watch_catch_up_bytes_max: usize,
     /// Changes visited in history at a time for the watchers of one stream.
     pub watch_catch_up_changes_max: usize,
+    /// Bytes of keys in memory in a [replay](Store::open_replay).
+    pub replay_bytes_max: usize,
 }
 
 impl Default for Options {
@@ -41,6 +44,7 @@ impl Default for Options {
             watch_merge_bytes_max: 16 << 10,
             watch_catch_up_bytes_max: 1 << 20,
             watch_catch_up_changes_max: 10_000,
+            replay_bytes_max: 16 << 20,
         }
     }
 }
@@ -71,44 +75,52 @@ pub(crate) struct PublishedState {
 
 impl Store {
     /// Reads the index from the file. `attach` is called for each key that has a lease, in the order of keys.
-    pub fn open(backend: Backend, options: Options, attach: impl FnMut(i64, &Bytes)) -> Result<Store, OpenError> {
-        Store::open_wanted(backend, options, None, attach)
-    }
-
-    /// As [`open`](Self::open), with those keys alone in the index, and so in memory: for one who applies entries that
-    /// are known to read and change no others. Other keys seem not to be there. Compactions are written down, but
-    /// their jobs do nothing: what is to be kept of the other keys is not known here.
-    pub fn open_some(
-        backend: Backend,
-        options: Options,
-        wanted: &dyn Fn(&[u8]) -> bool,
-        attach: impl FnMut(i64, &Bytes),
-    ) -> Result<Store, OpenError> {
-        Store::open_wanted(backend, options, Some(wanted), attach)
-    }
-
-    fn open_wanted(
-        backend: Backend,
-        options: Options,
-        wanted: Wanted<'_>,
-        mut attach: impl FnMut(i64, &Bytes),
-    ) -> Result<Store, OpenError> {
+    pub fn open(backend: Backend, options: Options, mut attach: impl FnMut(i64, &Bytes)) -> Result<Store, OpenError> {
         let view = backend.view();
-        let restored = restore::read(&view, wanted)?;
+        let restored = restore::read(&view)?;
         for (key, lease) in &restored.leases {
             attach(*lease, key);
         }
         let (contents, revision, pending) = restored.into_contents(view.generation());
         drop(view);
+        Ok(Store::of(backend, options, contents.publish(revision), pending))
+    }
+
+    fn of(backend: Backend, options: Options, published: PublishedState, pending: Option<CompactionJob>) -> Store {
         let shared = Shared {
             backend,
             options,
-            published: RwLock::new(contents.publish(revision)),
+            published: RwLock::new(published),
             hub: Mutex::default(),
             counters: Counters::default(),
             pending_compaction: Mutex::new(pending),
         };
-        Ok(Store { shared: Arc::new(shared) })
+        Store { shared: Arc::new(shared) }
+    }
+
+    /// For one who only writes, entry after entry, to a copy that nobody relies on before the last one: memory does not grow
+    /// with the number of keys, nor with what one request does to them. `wanted` says which keys, and `leased` which leases'
+    /// keys, requests may ask for; the others seem not to be there. No answer is complete: ranges are checked, but not read,
+    /// and nothing tells what was deleted. Compactions are written down, but their jobs do nothing. The store knows which
+    /// keys hang on leases; it tells nobody.
+    pub fn open_replay(
+        backend: Backend,
+        options: Options,
+        wanted: &dyn Fn(&[u8]) -> bool,
+        leased: &dyn Fn(i64) -> bool,
+    ) -> Result<Store, OpenError> {
+        let view = backend.view();
+        let (compact_revision, _) = restore::compactions(&view)?;
+        let (replay, revision) = Replay::read(&backend, options.replay_bytes_max, wanted, leased)?;
+        let contents = Arc::new(Contents::replayed(view.generation(), replay, compact_revision));
+        Ok(Store::of(backend, options, contents.publish(revision.max(compact_revision)), None))
+    }
+
+    /// In a [replay](Self::open_replay): calls `f` on the keys of a lease, in order, until it gives `false`.
+    pub fn each_key_of(&self, lease: i64, f: &mut dyn FnMut(&[u8]) -> bool) {
+        if let Some(replay) = &self.shared.contents().replay {
+            replay::each_key_of(replay, lease, f);
+        }
     }
 
     /// The newest revision; 1 in an empty store.
@@ -225,7 +237,13 @@ impl Shared {
             let (current, values) = self.snapshot();
             let contents = &*values.tail.contents;
             let compact_revision = || contents.compact_revision();
-            let at = At { index: &contents.index, values: &values, current, compact_revision: &compact_revision };
+            let at = At {
+                index: &contents.index,
+                values: &values,
+                current,
+                compact_revision: &compact_revision,
+                replay: None,
+            };
             match f(&at) {
                 Err(Error::Compacted { requested, .. }) if newest && requested == current => continue,
                 other => return other,

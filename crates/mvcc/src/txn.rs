@@ -16,7 +16,7 @@ use crate::{
     values::Published,
 };
 
-/// Whether a range inside a transaction is read, or only checked.
+/// Whether a range inside a transaction is read, or only checked: in a replay nobody waits for the answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ranges {
     Run,

@@ -52,6 +52,7 @@ pub struct Offline {
     state: State,
     /// Whether ranges in transactions are dropped, see [`without_ranges`].
     drops_ranges: bool,
+    release: Release,
 }
 
 /// From this cluster version on etcd judges all ranges of a transaction wherever it is applied, and orders permissions
@@ -59,35 +60,47 @@ pub struct Offline {
 const JUDGES_RANGES_SINCE: Version = Version::new(3, 7);
 
 impl Offline {
-    /// Loads the state, of keys that which is touched by what will be applied: the others take no memory.
+    /// Loads the state; of keys what is touched by what will be applied, in memory or, if it is much, beside the database.
     pub fn load(
+        backend: Backend,
+        members: (ClusterId, MemberId),
+        binary: Version,
+        touched: Touched,
+    ) -> Result<Offline, OfflineError> {
+        Offline::load_with(backend, members, binary, touched, mvcc::Options::default())
+    }
+
+    fn load_with(
         backend: Backend,
         (id, local): (ClusterId, MemberId),
         binary: Version,
         mut touched: Touched,
+        options: mvcc::Options,
     ) -> Result<Offline, OfflineError> {
         let view = backend.view();
         let cluster = load_cluster(&view, id, local)?;
         let alarms = Alarms::new(schema::alarm::all(&view)?);
-        let mut lessor = Lessor::load(&view, lease::Options::default())?;
+        let lessor = Lessor::load(&view, lease::Options::default())?;
         let drops_ranges = cluster.version().is_none_or(|version| version < JUDGES_RANGES_SINCE);
         let order = if drops_ranges { Order::Begin } else { Order::BeginAndEnd };
         let auth = Auth { store: auth::Store::load(&view, order)?, salt: random_salt };
         let release = Release::default();
-        if touched.has_leases() {
-            let keys = mvcc::keys_of_leases(&view, |lease| {
+        if touched.seeks_leases() {
+            mvcc::each_leased(&view, |key, lease| {
                 release.count(&backend);
-                touched.has_lease(lease)
+                if touched.has_lease(lease) {
+                    touched.add_key(key);
+                }
             })?;
-            touched.add_keys(keys);
         }
         drop(view);
         let wanted = |key: &[u8]| {
             release.count(&backend);
             touched.has(key)
         };
-        let options = mvcc::Options::default();
-        let store = mvcc::Store::open_some(backend.clone(), options, &wanted, |id, key| lessor.attach(id, key))?;
+        // Keys of a lease that is not there hang on none, also if one with its id is granted later.
+        let leased = |id| touched.has_lease(id) && lessor.exists(id);
+        let store = mvcc::Store::open_replay(backend.clone(), options, &wanted, &leased)?;
         backend.release_memory();
         let state = State {
             backend,
@@ -103,12 +116,13 @@ impl Offline {
             time: Time::begin(Arc::new(SystemClock)),
             observer: Arc::new(NoObserver),
         };
-        Ok(Offline { state, drops_ranges })
+        Ok(Offline { state, drops_ranges, release: Release::default() })
     }
 
     /// Applies the next committed entry. After an error nothing more may be applied.
     pub fn apply(&mut self, entry: &Entry) -> Result<(), OfflineError> {
         let index = entry.index();
+        self.release.count(&self.state.backend);
         let needs_etcd = |what: String| OfflineError::NeedsEtcd { index, what };
         let outcome = match what_is(entry, self.drops_ranges).map_err(needs_etcd)? {
             What::AsItIs => self.state.apply(entry),
@@ -117,6 +131,10 @@ impl Offline {
                 self.state.apply(&Entry { data, ..entry.clone() })
             }
         };
+        // What was looked for on a disk that failed seems not to be there.
+        if let Some(failure) = self.state.backend.failed() {
+            return Err(failure.clone().into());
+        }
         let outcome = outcome.map_err(|source| OfflineError::Apply { index, source })?;
         match outcome.result {
             // How many are allowed is a flag of the members; another limit than the default would give another result.
@@ -139,7 +157,8 @@ impl Offline {
 struct Release(Cell<u32>);
 
 impl Release {
-    const EVERY: u32 = 10_000;
+    /// Of large values each maps in pages of its own.
+    const EVERY: u32 = 32;
 
     /// One more record was read.
     fn count(&self, backend: &Backend) {
@@ -202,5 +221,7 @@ fn random_salt() -> Result<Salt, String> {
     Ok(salt)
 }
 
+#[cfg(test)]
+mod replay_tests;
 #[cfg(test)]
 mod tests;

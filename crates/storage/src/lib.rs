@@ -20,9 +20,11 @@
 
 mod backend;
 pub mod schema;
+mod scratch;
 
 pub use backend::{
     Backend, Batch, CommitTimes, DefragError, DefragReport, Disks, Failure, Observer, OpenError, Options, Read,
     ReadOnly, Snapshot, SnapshotError, TakeOverError, View, Visit,
 };
 pub use schema::{Bucket, RevisionKey, Version};
+pub use scratch::Scratch;

@@ -77,6 +77,7 @@ impl Run {
             watch_merge_bytes_max: if random.one_in(3) { 0 } else { random.below(200) as usize },
             watch_catch_up_bytes_max: 1 + random.below(300) as usize,
             watch_catch_up_changes_max: 1 + random.below(20) as usize,
+            ..Options::default()
         };
         let mut generator = Generator::new(seed);
         generator.keys = 4;

@@ -7,7 +7,7 @@ use storage::Batch;
 use super::{Response, State, quota};
 use crate::error::{ApplyError, FatalError};
 
-/// Users and roles, for those who apply with them.
+/// Users and roles, for those who apply with them. They replay: the store knows which keys hang on leases.
 pub struct Auth {
     pub store: Store,
     /// Passwords that an entry carries plainly, as those of etcd 3.4 do, are hashed with a salt of this member's own.
@@ -18,7 +18,7 @@ impl State {
     /// Whether the entry's user may do what it asks for, as of this entry.
     pub(super) fn admit(&self, r: &InternalRaftRequest) -> Result<(), ApplyError> {
         let Some(auth) = &self.auth else { return Ok(()) };
-        let keys_of = |id| self.lessor.lock().keys(id);
+        let keys_of = |id, visit: &mut dyn FnMut(&[u8]) -> bool| self.store.each_key_of(id, visit);
         auth.store.check(r, &keys_of).map_err(|error| self.alarm_first(r).unwrap_or(ApplyError::Auth(error)))
     }
 

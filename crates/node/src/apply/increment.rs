@@ -1,6 +1,6 @@
 //! Applying an addition to the number in a key.
 
-use proto::etcdserverpb::{IncrementRequest, IncrementResponse, PutRequest, RangeRequest};
+use proto::etcdserverpb::{IncrementRequest, IncrementResponse, PutRequest};
 use storage::Batch;
 
 use super::{State, kv::Links, quota};
@@ -33,9 +33,8 @@ impl State {
         let mut lessor = self.lessor.lock();
         let mut links = Links(&mut lessor);
         let mut txn = self.store.begin(batch, &mut links);
-        let found = txn.range(&RangeRequest { key: request.key.clone(), ..Default::default() })?.into_response();
-        let found = found.kvs.first();
-        let value = sum(found.map(|kv| &kv.value[..]), request).map_err(ApplyError::Increment)?;
+        let found = txn.get(&request.key)?;
+        let value = sum(found.as_ref().map(|kv| &kv.value[..]), request).map_err(ApplyError::Increment)?;
         let created = found.is_none();
         let put = PutRequest {
             key: request.key.clone(),

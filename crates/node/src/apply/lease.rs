@@ -3,8 +3,8 @@
 use proto::{
     Version,
     etcdserverpb::{
-        DeleteRangeRequest, LeaseCheckpointRequest, LeaseCheckpointResponse, LeaseGrantRequest, LeaseGrantResponse,
-        LeaseRevokeRequest, LeaseRevokeResponse,
+        LeaseCheckpointRequest, LeaseCheckpointResponse, LeaseGrantRequest, LeaseGrantResponse, LeaseRevokeRequest,
+        LeaseRevokeResponse,
     },
 };
 use storage::Batch;
@@ -41,14 +41,10 @@ impl State {
     ) -> Result<LeaseRevokeResponse, ApplyError> {
         let mut lessor = self.lessor.lock();
         let keys = lessor.revoke(batch, request.id)?;
-        if !keys.is_empty() {
-            let mut links = Links(&mut lessor);
-            let mut txn = self.store.begin(batch, &mut links);
-            for key in keys {
-                txn.delete_range(&DeleteRangeRequest { key, ..Default::default() })?;
-            }
-            txn.end();
-        }
+        let mut links = Links(&mut lessor);
+        let mut txn = self.store.begin(batch, &mut links);
+        txn.delete_leased(request.id, keys)?;
+        txn.end();
         drop(lessor);
         self.observer.lease_revoked();
         Ok(LeaseRevokeResponse { header: self.header() })

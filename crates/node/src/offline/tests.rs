@@ -1,24 +1,18 @@
 //! Entries applied to a database of their own.
 
-use std::ops::ControlFlow;
-
 use bytes::Bytes;
 use proto::{
     authpb::{Permission, permission::Type},
     etcdserverpb::{
         AuthEnableRequest, AuthRoleAddRequest, AuthRoleGrantPermissionRequest, AuthUserAddRequest,
-        AuthUserGrantRoleRequest, CompactionRequest, Compare, DeleteRangeRequest, InternalAuthenticateRequest,
-        LeaseGrantRequest, LeaseRevokeRequest, PutRequest, RangeRequest, Request, RequestHeader, RequestOp,
-        compare::CompareResult,
+        AuthUserGrantRoleRequest, InternalAuthenticateRequest, LeaseGrantRequest, LeaseRevokeRequest, PutRequest,
+        RangeRequest, Request, RequestHeader, RequestOp,
     },
 };
 
 use test_case::test_case;
 
-use storage::{Bucket, Read};
-
 use super::*;
-use crate::random::Random;
 
 fn entry(index: u64, request: InternalRaftRequest) -> Entry {
     let request = InternalRaftRequest { header: Some(RequestHeader { id: index, ..Default::default() }), ..request };
@@ -195,99 +189,4 @@ fn other_v2_requests_are_refused_by_index() {
     let key = Request { id: Some(1), method: Some("PUT".into()), path: Some("/1/k".into()), ..Default::default() };
     let error = offline.apply(&normal(8, key.encode_to_vec())).unwrap_err().to_string();
     assert!(error.contains("entry 8 ") && error.contains(r#"v2 API (PUT "/1/k")"#), "{error}");
-}
-
-/// Everything in a file, in order.
-fn contents(backend: &Backend) -> Vec<(Bucket, Vec<u8>, Vec<u8>)> {
-    let mut all = Vec::new();
-    for bucket in Bucket::ALL {
-        backend.view().scan(bucket, b"", b"", &mut |key, value| {
-            all.push((bucket, key.to_vec(), value.to_vec()));
-            ControlFlow::Continue(())
-        });
-    }
-    all
-}
-
-/// One request that changes keys; a txn holds two others.
-fn random_request(random: &mut Random, depth: u32) -> request_op::Request {
-    let key = |random: &mut Random| Bytes::from(format!("k{:03}", random.below(300)));
-    let key_and_end = |random: &mut Random| match random.below(8) {
-        0 => (key(random), Bytes::from_static(b"\0")),
-        1..4 => (key(random), key(random)),
-        _ => (key(random), Bytes::new()),
-    };
-    match random.below(if depth == 0 { 10 } else { 6 }) {
-        0..4 => {
-            let lease = if random.below(3) == 0 { 1 + random.below(6) as i64 } else { 0 };
-            request_op::Request::RequestPut(PutRequest { key: key(random), lease, ..Default::default() })
-        }
-        4 | 5 => {
-            // Rare and far up, or nothing would be left.
-            let (key, range_end) = if random.below(3) == 0 { key_and_end(random) } else { (key(random), Bytes::new()) };
-            request_op::Request::RequestDeleteRange(DeleteRangeRequest { key, range_end, ..Default::default() })
-        }
-        _ => {
-            let (key, range_end) = key_and_end(random);
-            let mut compare = Compare { key, range_end, ..Default::default() };
-            compare.set_result(CompareResult::Greater);
-            let mut op = || RequestOp { request: Some(random_request(random, depth + 1)) };
-            let (success, failure) = (vec![op()], vec![op()]);
-            request_op::Request::RequestTxn(TxnRequest { compare: vec![compare], success, failure })
-        }
-    }
-}
-
-fn random_entry(random: &mut Random, index: u64) -> Entry {
-    let mut r = InternalRaftRequest::default();
-    let id = 1 + random.below(6) as i64;
-    match random.below(20) {
-        0 | 1 => r.lease_grant = Some(LeaseGrantRequest { id, ttl: 1000 }),
-        2 => r.lease_revoke = Some(LeaseRevokeRequest { id }),
-        3 => r.compaction = Some(CompactionRequest { revision: index as i64 / 2, ..Default::default() }),
-        _ => match random_request(random, 0) {
-            request_op::Request::RequestPut(put) => r.put = Some(put),
-            request_op::Request::RequestDeleteRange(delete) => r.delete_range = Some(delete),
-            request_op::Request::RequestTxn(txn) => r.txn = Some(txn),
-            request_op::Request::RequestRange(range) => r.range = Some(range),
-        },
-    }
-    entry(index, r)
-}
-
-/// With only the touched keys in memory every byte comes out as with all of them.
-#[test]
-fn keys_that_are_not_touched_need_not_be_there() {
-    let (mut fewer, load) = (0, |backend: &Backend, touched| {
-        Offline::load(backend.clone(), (ClusterId(1), MemberId(7)), Version::new(3, 8), touched).unwrap()
-    });
-    for seed in 0..30 {
-        let (dir, mut random) = (tempfile::tempdir().unwrap(), Random::new(seed));
-        let first = load_new(&dir.path().join("a"), 700, &mut random);
-        first.commit().unwrap();
-        std::fs::copy(dir.path().join("a"), dir.path().join("b")).unwrap();
-        let second = Backend::open(&dir.path().join("b"), storage::Options::default()).unwrap();
-        let tail: Vec<_> = (701..701 + 5 + seed).map(|index| random_entry(&mut random, index)).collect();
-        let mut touched = Touched::default();
-        tail.iter().for_each(|entry| touched.note(entry));
-        let mut keys = Vec::new();
-        for (backend, touched) in [(&first, Touched::all()), (&second, touched)] {
-            let mut offline = load(backend, touched);
-            keys.push(offline.state.store.stats().keys);
-            tail.iter().for_each(|entry| offline.apply(entry).unwrap());
-            offline.finish().unwrap();
-        }
-        assert!(contents(&first) == contents(&second), "seed {seed}");
-        fewer += u32::from(keys[1] < keys[0] / 2);
-    }
-    assert!(fewer > 5, "only {fewer} tails left half of the keys out");
-}
-
-fn load_new(path: &std::path::Path, entries: u64, random: &mut Random) -> Backend {
-    let backend = Backend::open(path, storage::Options::default()).unwrap();
-    schema::member::put(&mut backend.write(), &schema::MemberRecord { id: 7, ..Default::default() });
-    let touched = Touched::all();
-    let mut offline = Offline::load(backend.clone(), (ClusterId(1), MemberId(7)), Version::new(3, 8), touched).unwrap();
-    (1..=entries).for_each(|index| offline.apply(&random_entry(random, index)).unwrap());
-    backend
 }

@@ -12,19 +12,28 @@ use proto::{
     raftpb::{Entry, EntryType},
 };
 
+/// Bytes of names above which all keys count as touched: they are kept on disk then, and names in memory bring nothing.
+const NAMES_MAX: usize = 16 << 20;
+/// About what a name takes besides its bytes.
+const NAME_BYTES: usize = 64;
+
 /// Keys by name, by range and by lease. Ranges that are only read are left out: what they find changes nothing.
 #[derive(Debug, Default)]
 pub struct Touched {
+    /// All keys and all leases, whatever the rest says.
+    every: bool,
     keys: BTreeSet<Bytes>,
+    /// Of keys, ranges and leases.
+    bytes: usize,
     /// By their begin, none overlapping or touching another; an empty end lies behind all keys.
     ranges: BTreeMap<Bytes, Bytes>,
     leases: BTreeSet<i64>,
 }
 
 impl Touched {
-    /// Every key.
+    /// Every key, and every lease.
     pub fn all() -> Touched {
-        Touched { ranges: BTreeMap::from([(Bytes::new(), Bytes::new())]), ..Touched::default() }
+        Touched { every: true, ..Touched::default() }
     }
 
     /// Takes note of an entry that will be applied.
@@ -39,31 +48,49 @@ impl Touched {
         r.increment.iter().for_each(|r| self.range(&r.key, b""));
         r.delete_range.iter().for_each(|r| self.range(&r.key, &r.range_end));
         r.txn.iter().for_each(|r| self.txn(r));
-        self.leases.extend(r.lease_revoke.map(|r| r.id));
+        r.lease_revoke.iter().for_each(|r| self.lease(r.id));
     }
 
     /// Whether the keys that hang on this lease are touched, or asked for.
     pub fn has_lease(&self, id: i64) -> bool {
-        self.leases.contains(&id)
+        self.every || self.leases.contains(&id)
     }
 
-    pub fn has_leases(&self) -> bool {
-        !self.leases.is_empty()
+    /// Whether there may be keys that are touched by their lease alone.
+    pub fn seeks_leases(&self) -> bool {
+        !self.every && !self.leases.is_empty()
     }
 
-    pub fn add_keys(&mut self, keys: BTreeSet<Bytes>) {
-        self.keys.extend(keys);
+    /// One more key, which hangs on such a lease.
+    pub fn add_key(&mut self, key: &[u8]) {
+        if !self.has(key) {
+            self.grow(key.len());
+            self.keys.insert(Bytes::copy_from_slice(key));
+        }
     }
 
     pub fn has(&self, key: &[u8]) -> bool {
         let range = self.ranges.range::<[u8], _>((Bound::Unbounded, Bound::Included(key))).next_back();
-        range.is_some_and(|(_, end)| end.is_empty() || key < &end[..]) || self.keys.contains(key)
+        self.every || range.is_some_and(|(_, end)| end.is_empty() || key < &end[..]) || self.keys.contains(key)
     }
 
     fn put(&mut self, r: &PutRequest) {
         self.range(&r.key, b"");
         if r.lease != 0 {
-            self.leases.insert(r.lease);
+            self.lease(r.lease);
+        }
+    }
+
+    fn lease(&mut self, id: i64) {
+        if self.leases.insert(id) {
+            self.grow(0);
+        }
+    }
+
+    fn grow(&mut self, bytes: usize) {
+        self.bytes += bytes + NAME_BYTES;
+        if self.bytes > NAMES_MAX {
+            *self = Touched::all();
         }
     }
 
@@ -84,9 +111,10 @@ impl Touched {
     /// As requests write it: no end means the key alone, a zero byte all keys from it on.
     fn range(&mut self, key: &Bytes, range_end: &[u8]) {
         match range_end {
-            [] => drop(self.keys.insert(key.clone())),
-            [0] => self.merge(key.clone(), Bytes::new()),
-            end if key[..] < *end => self.merge(key.clone(), Bytes::copy_from_slice(end)),
+            // A key of a request shares the memory of all of it, so it is copied.
+            [] => self.add_key(key),
+            [0] => self.merge(Bytes::copy_from_slice(key), Bytes::new()),
+            end if key[..] < *end => self.merge(Bytes::copy_from_slice(key), Bytes::copy_from_slice(end)),
             // It ends before it begins.
             _ => {}
         }
@@ -103,6 +131,7 @@ impl Touched {
     }
 
     fn merge(&mut self, mut begin: Bytes, mut end: Bytes) {
+        self.grow(begin.len() + end.len());
         let reaches = |end: &Bytes, to: &Bytes| end.is_empty() || (!to.is_empty() && end >= to);
         // From the last that begins before the end, back to the last that ends before the begin.
         while let Some((b, e)) = self.last_from(&end) {

@@ -81,6 +81,28 @@ impl<'a> Batch<'a> {
         shared.commit()
     }
 
+    /// Ends the unit and begins another one, waiting for room as [`super::Backend::write`] does: for one who writes more than
+    /// fits into memory, to a copy that nobody relies on until all of it is there. A crash may leave a part.
+    pub fn split(&mut self) {
+        self.end();
+        self.layer = None;
+        self.state = OnceCell::new();
+        self.shared.wait_for_room(&mut self.writer);
+    }
+
+    /// Tells the committer.
+    fn end(&self) {
+        let Some(layer) = &self.layer else { return };
+        let (ops, bytes) = (layer.ops, layer.bytes);
+        self.shared.pending_bytes.fetch_add((bytes - self.bytes_before) as u64, Ordering::Relaxed);
+        if self.was_idle && ops > 0 {
+            self.shared.control.note_pending();
+        }
+        if ops >= self.shared.options.batch_limit || bytes >= self.shared.options.batch_bytes {
+            self.shared.control.note_full();
+        }
+    }
+
     fn layer(&mut self) -> &mut Layer {
         let Batch { layer, writer, was_idle, bytes_before, .. } = self;
         layer.get_or_insert_with(|| {
@@ -99,15 +121,7 @@ impl<'a> Batch<'a> {
 
 impl Drop for Batch<'_> {
     fn drop(&mut self) {
-        let Some(layer) = &self.layer else { return };
-        let (ops, bytes) = (layer.ops, layer.bytes);
-        self.shared.pending_bytes.fetch_add((bytes - self.bytes_before) as u64, Ordering::Relaxed);
-        if self.was_idle && ops > 0 {
-            self.shared.control.note_pending();
-        }
-        if ops >= self.shared.options.batch_limit || bytes >= self.shared.options.batch_bytes {
-            self.shared.control.note_full();
-        }
+        self.end();
     }
 }
 

@@ -16,6 +16,8 @@ pub enum Failure {
     Read { path: PathBuf, source: Arc<bolt::Error> },
     #[error("another file was put in place of {}, which could not be made durable", path.display())]
     Replace { path: PathBuf, source: Arc<std::io::Error> },
+    #[error("failed to keep keys in a scratch file beside {}; free the disk or repair it, then start again", path.display())]
+    Scratch { path: PathBuf, source: Arc<std::io::Error> },
     #[error("the commit thread panicked")]
     Panicked,
     #[error("the backend was closed")]
@@ -34,12 +36,12 @@ impl Failure {
 
 /// Holds the first failure. Everyone who may meet one has it in hand.
 #[derive(Default)]
-pub(super) struct Fuse {
+pub(crate) struct Fuse {
     failure: OnceLock<Failure>,
     hook: Mutex<Option<Hook>>,
 }
 
-pub(super) type Hook = Box<dyn FnOnce(&Failure) + Send>;
+pub(crate) type Hook = Box<dyn FnOnce(&Failure) + Send>;
 
 impl Fuse {
     pub fn blown(&self) -> Option<&Failure> {

@@ -37,7 +37,7 @@ use std::{
     thread::JoinHandle,
 };
 
-use parking_lot::{Condvar, Mutex, RwLock};
+use parking_lot::{Condvar, Mutex, MutexGuard, RwLock};
 
 pub use batch::Batch;
 pub use defrag::{DefragError, DefragReport};
@@ -49,9 +49,10 @@ pub use snapshot::{Snapshot, SnapshotError};
 pub use take_over::TakeOverError;
 pub use view::{Read, View, Visit};
 
+use crate::Scratch;
 use batch::Writer;
 use control::Control;
-use failure::Fuse;
+pub(crate) use failure::Fuse;
 use file::File;
 use view::State;
 
@@ -118,10 +119,7 @@ impl Backend {
     pub fn write(&self) -> Batch<'_> {
         let shared = &*self.handle.shared;
         let mut writer = shared.writer.lock();
-        while shared.must_wait(&writer) {
-            shared.control.note_full();
-            shared.room.wait(&mut writer);
-        }
+        shared.wait_for_room(&mut writer);
         Batch::new(shared, writer)
     }
 
@@ -188,6 +186,12 @@ impl Backend {
         self.handle.shared.state().file.release_memory();
     }
 
+    /// An ordered map with about `bytes_max` bytes in memory and the rest beside the file, for work on it. If it fails, this
+    /// backend has failed.
+    pub fn scratch<const N: usize>(&self, bytes_max: usize) -> Scratch<N> {
+        Scratch::new(self.handle.shared.path.clone(), bytes_max, self.handle.shared.fuse.clone())
+    }
+
     /// Read transactions of the file that are held by views, snapshots and the backend itself.
     pub fn open_read_tx(&self) -> usize {
         self.handle.shared.state().file.open_read_tx()
@@ -250,6 +254,13 @@ impl Shared {
         let old = std::mem::replace(&mut self.current.write().state, state);
         // Freeing a layer takes a while: not under the lock.
         drop(old);
+    }
+
+    fn wait_for_room(&self, writer: &mut MutexGuard<'_, Writer>) {
+        while self.must_wait(writer) {
+            self.control.note_full();
+            self.room.wait(writer);
+        }
     }
 
     fn must_wait(&self, writer: &Writer) -> bool {

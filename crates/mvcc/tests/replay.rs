@@ -1,9 +1,9 @@
-//! A store with some of the keys in its index: for those it is as a whole one, and it never takes the others for gone.
+//! A store that entries are replayed into, with some of the keys: it never takes the others for gone.
 
 use std::ops::ControlFlow;
 
 use bytes::Bytes;
-use mvcc::{Leases, Options, Store, keys_of_leases};
+use mvcc::{Leases, Options, Store, each_leased};
 use proto::etcdserverpb::{DeleteRangeRequest, PutRequest, RangeRequest};
 use storage::{Backend, Bucket, Read};
 
@@ -56,11 +56,11 @@ fn what_is_left_out_stays_in_the_file() {
         put(&whole, &backend, key, 0);
     }
     drop(whole);
-    let some = Store::open_some(backend.clone(), Options::default(), &|key| key == b"a", |_, _| ()).unwrap();
-    assert_eq!((some.revision(), some.stats().keys), (6, 1));
-    assert_eq!((count(&some, "a"), count(&some, "b")), (1, 0));
+    let some = Store::open_replay(backend.clone(), Options::default(), &|key| key == b"a", &|_| false).unwrap();
+    assert_eq!(some.revision(), 6);
     put(&some, &backend, "a", 0);
     delete(&some, &backend, "a");
+    assert_eq!(some.revision(), 8);
     let before = changes(&backend);
     let mut batch = backend.write();
     let mut job = some.compact(&mut batch, 7).unwrap();
@@ -68,7 +68,8 @@ fn what_is_left_out_stays_in_the_file() {
     assert!(job.step(&some, 100).done, "it gives up at once");
     assert_eq!(changes(&backend), before);
     drop(some);
-    let again = Store::open_some(backend.clone(), Options::default(), &|_| false, |_, _| ()).unwrap();
+    let again = Store::open_replay(backend.clone(), Options::default(), &|_| false, &|_| false).unwrap();
+    assert_eq!((again.revision(), again.compact_revision()), (8, 7));
     assert!(again.pending_compaction().is_none());
     // A whole one finds the compaction, and all that it may and may not remove.
     let whole = Store::open(backend.clone(), Options::default(), |_, _| ()).unwrap();
@@ -78,14 +79,38 @@ fn what_is_left_out_stays_in_the_file() {
     assert!(changes(&backend) < before);
 }
 
+/// The store knows them, and follows as they change.
 #[test]
-fn keys_are_found_by_their_leases() {
+fn keys_hang_on_leases() {
     let dir = tempfile::tempdir().unwrap();
     let backend = Backend::open(&dir.path().join("db"), storage::Options::default()).unwrap();
-    let store = Store::open(backend.clone(), Options::default(), |_, _| ()).unwrap();
-    for (key, lease) in [("a", 1), ("b", 2), ("c", 0), ("d", 1), ("d", 0)] {
-        put(&store, &backend, key, lease);
+    let whole = Store::open(backend.clone(), Options::default(), |_, _| ()).unwrap();
+    for (key, lease) in [("a", 1), ("b", 2), ("c", 0), ("d", 1), ("d", 0), ("e", 1), ("f", 1)] {
+        put(&whole, &backend, key, lease);
     }
-    let keys = keys_of_leases(&backend.view(), |lease| lease == 1).unwrap();
-    assert_eq!(keys.into_iter().collect::<Vec<_>>(), ["a", "d"]);
+    let mut leased = Vec::new();
+    each_leased(&backend.view(), |key, lease| leased.push((key[0], lease))).unwrap();
+    assert_eq!(leased, [(b'a', 1), (b'b', 2), (b'd', 1), (b'e', 1), (b'f', 1)]);
+    let store = Store::open_replay(backend.clone(), Options::default(), &|_| true, &|id| id == 1).unwrap();
+    let keys = |lease| {
+        let mut keys = String::new();
+        store.each_key_of(lease, &mut |key| {
+            keys.push(char::from(key[0]));
+            true
+        });
+        keys
+    };
+    assert_eq!((keys(1), keys(2)), ("aef".into(), String::new()), "2 will not be asked for");
+    put(&store, &backend, "c", 1);
+    put(&store, &backend, "e", 3);
+    delete(&store, &backend, "f");
+    assert_eq!((keys(1), keys(3)), ("ac".into(), "e".into()));
+    let (mut batch, mut leases) = (backend.write(), AllThere);
+    let mut txn = store.begin(&mut batch, &mut leases);
+    txn.delete_leased(1, Vec::new()).unwrap();
+    assert_eq!(txn.end(), 12);
+    drop(batch);
+    assert_eq!(keys(1), "");
+    let whole = Store::open(backend.clone(), Options::default(), |_, _| ()).unwrap();
+    assert_eq!(["a", "b", "c", "d", "e", "f"].map(|key| count(&whole, key)), [0, 1, 0, 1, 1, 0]);
 }
