@@ -2,12 +2,16 @@
 
 use std::ops::Range;
 
+use bytes::BufMut;
 use mvcc::WatchItem;
 use prost::Message;
 use proto::etcdserverpb::{ResponseHeader, WatchResponse};
 use tonic::codec::EncodeBuf;
 
 use crate::codec::Wire;
+
+/// More than is sent in one go.
+const GROW_BYTES: usize = 40 << 10;
 
 /// A message of a watch stream. Events stay the bytes that the store made once for all watchers.
 pub enum WatchReply {
@@ -28,8 +32,19 @@ impl Wire for WatchReply {
             WatchReply::Control(response) => {
                 let _ = response.encode(out);
             }
-            WatchReply::Events { item, header, part, more } => item.encode_fragment(header, part, more, out),
+            WatchReply::Events { item, header, part, more } => {
+                make_room(out, item.encoded_len(header, part.clone(), more));
+                item.encode_fragment(header, part, more, out);
+            }
         }
+    }
+}
+
+/// Messages gather in the buffer until they are sent in one go. One that does not fit makes it as large as it will get:
+/// a buffer that doubles copies what is there again and again.
+fn make_room(out: &mut EncodeBuf<'_>, bytes: usize) {
+    if out.chunk_mut().len() < bytes {
+        out.reserve(bytes.max(GROW_BYTES));
     }
 }
 
