@@ -29,7 +29,7 @@ pub struct Definitions {
 pub enum Held {
     /// This configuration was not taken. The same is tried again only when it is time.
     Refused { config: Value, why: String, again: bool },
-    /// Gates were taken from other managers so often; not again for now.
+    /// Gates were taken from other managers so often that it waits before it does so again.
     Contested { times: u32 },
 }
 
