@@ -65,7 +65,7 @@ impl Meta {
     /// The whole meta page numbered `page`.
     pub fn page(&self, page: u64) -> Vec<u8> {
         let mut buf = vec![0; self.page_size as usize];
-        page::write_header(&mut buf, page, FLAG_META, 0, 0);
+        buf[..PAGE_HEADER].copy_from_slice(&page::header(page, FLAG_META, 0, 0));
         let m = &mut buf[PAGE_HEADER..PAGE_HEADER + META_BYTES];
         m[0..4].copy_from_slice(&MAGIC.to_le_bytes());
         m[4..8].copy_from_slice(&VERSION.to_le_bytes());

@@ -3,6 +3,8 @@
 //! A node owns its loaded children; a child nobody touched stays a page number. Keys and values are places in the
 //! file's map or in the transaction's arena, so loading a page copies none of its contents.
 
+use bytes::Bytes;
+
 use crate::{
     error::Error,
     page::{DEPTH_MAX, ELEMENT, ELEMENT_BUCKET, PAGE_HEADER, Page, Pages},
@@ -12,14 +14,17 @@ use crate::{
 #[derive(Default)]
 pub(crate) struct Arena {
     chunks: Vec<Vec<u8>>,
+    /// Values that are held rather than copied.
+    given: Vec<Bytes>,
 }
 
 /// Chunks double from the first size to the last, so that a small transaction stays small.
 const CHUNK_MIN: usize = 4 << 10;
 const CHUNK_MAX: usize = 256 << 10;
 const IN_ARENA: u64 = 1 << 63;
+const GIVEN: u64 = 1 << 62;
 
-/// Where some bytes are: in the file's map, or (top bit set) in chunk and offset of the arena.
+/// Where some bytes are: in the file's map, or (top bit set) in the arena: in chunk and offset, or (next bit set) given.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Place {
     at: u64,
@@ -31,6 +36,11 @@ impl Place {
         self.len as usize
     }
 
+    /// Whether these are bytes that were given to the transaction, and that it has not copied.
+    pub fn is_given(self) -> bool {
+        self.at & GIVEN != 0
+    }
+
     fn split_at(self, mid: usize) -> (Place, Place) {
         let mid = mid as u32;
         (Place { len: mid, ..self }, Place { at: self.at + mid as u64, len: self.len - mid })
@@ -39,7 +49,14 @@ impl Place {
 
 impl Arena {
     pub const fn new() -> Arena {
-        Arena { chunks: Vec::new() }
+        Arena { chunks: Vec::new(), given: Vec::new() }
+    }
+
+    /// Holds bytes without copying them.
+    pub fn hold(&mut self, bytes: Bytes) -> Place {
+        let place = Place { at: IN_ARENA | GIVEN | self.given.len() as u64, len: bytes.len() as u32 };
+        self.given.push(bytes);
+        place
     }
 
     pub fn store<const N: usize>(&mut self, parts: [&[u8]; N]) -> Place {
@@ -79,6 +96,9 @@ impl<'a> Source<'a> {
         let len = place.len as usize;
         if place.at & IN_ARENA == 0 {
             return &self.pages.data[place.at as usize..place.at as usize + len];
+        }
+        if place.is_given() {
+            return &self.arena.given[(place.at & !(IN_ARENA | GIVEN)) as usize];
         }
         let chunk = &self.arena.chunks[((place.at & !IN_ARENA) >> 32) as usize];
         let at = (place.at & u32::MAX as u64) as usize;

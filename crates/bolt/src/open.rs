@@ -15,7 +15,7 @@ use crate::{
     error::OpenError,
     freelist::{FreeList, Span},
     meta::{Invalid, Meta, NO_FREELIST},
-    page::{self, FLAG_FREELIST, FLAG_LEAF, Pages},
+    page::{self, FLAG_FREELIST, FLAG_LEAF, PAGE_HEADER, Pages},
     scan,
     spill::{Image, Out},
 };
@@ -68,8 +68,8 @@ pub(crate) fn initialise(disk: &dyn Disk, page_size: usize, no_sync: bool, path:
     }
     let write = || {
         let mut tree = vec![0; 2 * page_size];
-        page::write_header(&mut tree, 2, FLAG_FREELIST, 0, 0);
-        page::write_header(&mut tree[page_size..], 3, FLAG_LEAF, 0, 0);
+        tree[..PAGE_HEADER].copy_from_slice(&page::header(2, FLAG_FREELIST, 0, 0));
+        tree[page_size..][..PAGE_HEADER].copy_from_slice(&page::header(3, FLAG_LEAF, 0, 0));
         let mut meta =
             Meta { page_size: page_size as u32, flags: 0, root: 3, sequence: 0, freelist: 2, hwm: 4, txid: 0 };
         let mut metas = meta.page(0);

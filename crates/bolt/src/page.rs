@@ -43,11 +43,13 @@ pub(crate) fn u64_at(d: &[u8], at: usize) -> u64 {
     u64::from_le_bytes([d[0], d[1], d[2], d[3], d[4], d[5], d[6], d[7]])
 }
 
-pub(crate) fn write_header(buf: &mut [u8], id: u64, flags: u16, count: usize, overflow: u64) {
+pub(crate) fn header(id: u64, flags: u16, count: usize, overflow: u64) -> [u8; PAGE_HEADER] {
+    let mut buf = [0; PAGE_HEADER];
     buf[0..8].copy_from_slice(&id.to_le_bytes());
     buf[8..10].copy_from_slice(&flags.to_le_bytes());
     buf[10..12].copy_from_slice(&(count as u16).to_le_bytes());
     buf[12..16].copy_from_slice(&(overflow as u32).to_le_bytes());
+    buf
 }
 
 /// The bytes of a file up to one transaction's high water mark.

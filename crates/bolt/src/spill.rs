@@ -6,7 +6,7 @@ use crate::{
     disk::Disk,
     error::Error,
     freelist::{FreeList, Span},
-    node::{BranchItem, Child, Items, LeafItem, Node, Size, Source},
+    node::{BranchItem, Child, Items, LeafItem, Node, Place, Size, Source},
     page::{self, ELEMENT, FLAG_BRANCH, FLAG_LEAF, PAGE_HEADER},
 };
 
@@ -33,9 +33,30 @@ pub(crate) struct Out {
 /// Pages one after the other as they were drawn; the buffer is reused from commit to commit.
 #[derive(Default)]
 pub(crate) struct Image {
-    pub bytes: Vec<u8>,
-    /// First page, and where its bytes start and end in `bytes`.
-    pages: Vec<(u64, usize, usize)>,
+    /// All but the values that were given to the transaction.
+    drawn: Vec<u8>,
+    /// What the pages are made of, in their order.
+    pieces: Vec<Piece>,
+    pages: Vec<Drawn>,
+    /// Of all pages.
+    len: usize,
+}
+
+/// The image of a page, with its overflow pages.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Drawn {
+    page: u64,
+    len: usize,
+    /// Where it begins and ends in [`Image::pieces`].
+    pieces: (usize, usize),
+}
+
+#[derive(Clone, Copy)]
+enum Piece {
+    /// Of [`Image::drawn`], from and to.
+    Drawn(usize, usize),
+    /// A value that is written from where it is.
+    Given(Place),
 }
 
 impl Spill<'_> {
@@ -81,26 +102,29 @@ impl Spill<'_> {
     fn leaf(&mut self, items: &[LeafItem]) -> u64 {
         let size = PAGE_HEADER + items.iter().map(Size::size).sum::<usize>();
         let source = self.source;
-        self.page(size, FLAG_LEAF, items.len(), |buf| draw_leaf(source, buf, items))
+        self.page(size, FLAG_LEAF, items.len(), |image| draw_leaf(source, image, items))
     }
 
     fn branch(&mut self, items: &[BranchItem]) -> u64 {
         let size = PAGE_HEADER + items.iter().map(Size::size).sum::<usize>();
         let source = self.source;
-        self.page(size, FLAG_BRANCH, items.len(), |buf| draw_branch(source, buf, items))
+        self.page(size, FLAG_BRANCH, items.len(), |image| draw_branch(source, &mut image.drawn, items))
     }
 
-    fn page(&mut self, size: usize, flags: u16, count: usize, draw: impl FnOnce(&mut [u8])) -> u64 {
+    fn page(&mut self, size: usize, flags: u16, count: usize, draw: impl FnOnce(&mut Image)) -> u64 {
         let page_size = self.source.pages.page_size;
-        let pages = size.div_ceil(page_size) as u64;
-        let id = self.out.allocate(pages);
+        let pages = size.div_ceil(page_size);
+        let id = self.out.allocate(pages as u64);
         let image = &mut self.out.image;
-        let start = image.bytes.len();
-        image.bytes.resize(start + pages as usize * page_size, 0);
-        let buf = &mut image.bytes[start..];
-        page::write_header(buf, id, flags, count, pages - 1);
-        draw(buf);
-        image.pages.push((id, start, image.bytes.len()));
+        let first = image.pieces.len();
+        image.begin_piece();
+        image.drawn.extend_from_slice(&page::header(id, flags, count, pages as u64 - 1));
+        draw(image);
+        let rest = pages * page_size - size;
+        image.drawn.resize(image.drawn.len() + rest, 0);
+        image.end_piece();
+        image.len += pages * page_size;
+        image.pages.push(Drawn { page: id, len: pages * page_size, pieces: (first, image.pieces.len()) });
         id
     }
 }
@@ -129,39 +153,43 @@ impl Out {
 
 /// Draws the page of an inline bucket: as a leaf page, but numbered 0 and no longer than its contents.
 pub(crate) fn inline_page(source: Source<'_>, items: &[LeafItem]) -> Vec<u8> {
-    let mut buf = vec![0; PAGE_HEADER + items.iter().map(Size::size).sum::<usize>()];
-    page::write_header(&mut buf, 0, FLAG_LEAF, items.len(), 0);
-    draw_leaf(source, &mut buf, items);
-    buf
+    let mut image = Image::default();
+    image.begin_piece();
+    image.drawn.extend_from_slice(&page::header(0, FLAG_LEAF, items.len(), 0));
+    draw_leaf(source, &mut image, items);
+    image.end_piece();
+    image.slices_of(&image.pieces, source).concat()
 }
 
-fn draw_leaf(source: Source<'_>, buf: &mut [u8], items: &[LeafItem]) {
+fn draw_leaf(source: Source<'_>, image: &mut Image, items: &[LeafItem]) {
     let (mut at, mut data) = (PAGE_HEADER, PAGE_HEADER + items.len() * ELEMENT);
     for item in items {
         let words = [item.flags, (data - at) as u32, item.key.len() as u32, item.value.len() as u32];
-        for (to, word) in buf[at..at + ELEMENT].chunks_exact_mut(4).zip(words) {
-            to.copy_from_slice(&word.to_le_bytes());
-        }
+        words.iter().for_each(|word| image.drawn.extend_from_slice(&word.to_le_bytes()));
         at += ELEMENT;
-        for bytes in [source.bytes(item.key), source.bytes(item.value)] {
-            buf[data..data + bytes.len()].copy_from_slice(bytes);
-            data += bytes.len();
+        data += item.key.len() + item.value.len();
+    }
+    for item in items {
+        image.drawn.extend_from_slice(source.bytes(item.key));
+        if item.value.is_given() {
+            image.give(item.value);
+        } else {
+            image.drawn.extend_from_slice(source.bytes(item.value));
         }
     }
 }
 
-fn draw_branch(source: Source<'_>, buf: &mut [u8], items: &[BranchItem]) {
+fn draw_branch(source: Source<'_>, out: &mut Vec<u8>, items: &[BranchItem]) {
     let (mut at, mut data) = (PAGE_HEADER, PAGE_HEADER + items.len() * ELEMENT);
     for item in items {
-        let key = source.bytes(item.key);
-        let Child::Page(child) = item.child else { continue };
-        buf[at..at + 4].copy_from_slice(&((data - at) as u32).to_le_bytes());
-        buf[at + 4..at + 8].copy_from_slice(&(key.len() as u32).to_le_bytes());
-        buf[at + 8..at + 16].copy_from_slice(&child.to_le_bytes());
+        let Child::Page(child) = item.child else { unreachable!("children are drawn before their parent") };
+        out.extend_from_slice(&((data - at) as u32).to_le_bytes());
+        out.extend_from_slice(&(item.key.len() as u32).to_le_bytes());
+        out.extend_from_slice(&child.to_le_bytes());
         at += ELEMENT;
-        buf[data..data + key.len()].copy_from_slice(key);
-        data += key.len();
+        data += item.key.len();
     }
+    items.iter().for_each(|item| out.extend_from_slice(source.bytes(item.key)));
 }
 
 /// Cuts items into pages filled up to `fill`. What fits one page, or is too few to cut, stays whole.
@@ -194,35 +222,83 @@ impl Image {
         self.pages.len()
     }
 
+    /// Bytes of all pages.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
     pub fn clear(&mut self) {
         // A rare giant commit should not keep its memory for good; those of a steady load of large values should, since
         // fresh pages cost more than what is drawn into them.
         const KEEP: usize = 16 << 20;
-        self.bytes.clear();
-        self.bytes.shrink_to(KEEP);
+        self.drawn.clear();
+        self.drawn.shrink_to(KEEP);
+        self.pieces.clear();
         self.pages.clear();
+        self.len = 0;
+    }
+
+    /// From here on what is drawn belongs to a new piece.
+    fn begin_piece(&mut self) {
+        self.pieces.push(Piece::Drawn(self.drawn.len(), self.drawn.len()));
+    }
+
+    /// What was drawn since the piece began is all of it.
+    fn end_piece(&mut self) {
+        if let Some(Piece::Drawn(_, to)) = self.pieces.last_mut() {
+            *to = self.drawn.len();
+        }
+    }
+
+    fn give(&mut self, value: Place) {
+        self.end_piece();
+        self.pieces.push(Piece::Given(value));
+        self.begin_piece();
     }
 
     /// Writes all pages, adjacent ones in one call.
-    pub fn write(&mut self, disk: &dyn Disk, page_size: usize) -> io::Result<()> {
+    pub fn write(&mut self, disk: &dyn Disk, source: Source<'_>) -> io::Result<()> {
         self.pages.sort_unstable();
-        let mut i = 0;
-        while i < self.pages.len() {
-            let offset = self.pages[i].0 * page_size as u64;
-            let mut end = offset;
-            let mut slices: Vec<(usize, usize)> = Vec::new();
-            while let Some(&(id, from, to)) = self.pages.get(i).filter(|page| page.0 * page_size as u64 == end) {
-                match slices.last_mut() {
-                    Some(last) if last.1 == from => last.1 = to,
-                    _ => slices.push((from, to)),
+        let page_size = source.pages.page_size as u64;
+        let mut rest = &self.pages[..];
+        while let Some(first) = rest.first() {
+            let mut end = first.page;
+            let adjacent = rest.iter().take_while(|drawn| {
+                drawn.page == end && {
+                    end += drawn.len as u64 / page_size;
+                    true
                 }
-                end = id * page_size as u64 + (to - from) as u64;
-                i += 1;
-            }
-            let mut slices: Vec<_> = slices.iter().map(|(from, to)| IoSlice::new(&self.bytes[*from..*to])).collect();
-            disk.write_all_at(&mut slices, offset)?;
+            });
+            let (now, later) = rest.split_at(adjacent.count());
+            let pieces = now.iter().flat_map(|page| &self.pieces[page.pieces.0..page.pieces.1]);
+            let slices = self.slices_of(pieces, source);
+            let mut slices: Vec<_> = slices.into_iter().map(IoSlice::new).collect();
+            disk.write_all_at(&mut slices, first.page * page_size)?;
+            rest = later;
         }
         Ok(())
+    }
+
+    /// What is drawn in one stretch is one slice.
+    fn slices_of<'a>(&'a self, pieces: impl IntoIterator<Item = &'a Piece>, source: Source<'a>) -> Vec<&'a [u8]> {
+        let mut slices = Vec::new();
+        let mut open = (0, 0);
+        for piece in pieces {
+            match *piece {
+                Piece::Drawn(from, to) if open.1 == from => open.1 = to,
+                Piece::Drawn(from, to) => {
+                    slices.push(&self.drawn[open.0..open.1]);
+                    open = (from, to);
+                }
+                Piece::Given(value) => {
+                    slices.extend([&self.drawn[open.0..open.1], source.bytes(value)]);
+                    open = (open.1, open.1);
+                }
+            }
+        }
+        slices.push(&self.drawn[open.0..open.1]);
+        slices.retain(|slice| !slice.is_empty());
+        slices
     }
 }
 

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
+
 use crate::{
     disk::Map,
     error::Error,
@@ -113,6 +115,13 @@ fn each_page<'a>(pages: Pages<'a>, id: u64, depth: usize, f: &mut dyn FnMut(Page
     Ok(())
 }
 
+/// A value on its way into a tree.
+pub(crate) enum NewValue<'a> {
+    /// To be copied, one part after the other.
+    Parts([&'a [u8]; 2]),
+    Given(Bytes),
+}
+
 /// One bucket's tree while it is changed.
 pub(crate) struct Tree {
     pub root: Child,
@@ -149,7 +158,7 @@ impl Tree {
     }
 
     /// Sets `key` to `value`. Neither may turn a bucket into a plain value nor the other way round.
-    pub fn put(&mut self, work: &mut Work, key: &[u8], value: [&[u8]; 2], flags: u32) -> Result<(), Error> {
+    pub fn put(&mut self, work: &mut Work, key: &[u8], value: NewValue<'_>, flags: u32) -> Result<(), Error> {
         let (items, _) = self.leaf_for(work, key)?;
         let source = work.source();
         let found = match items.last() {
@@ -161,11 +170,17 @@ impl Tree {
                 Err(mixed_up(key, items[i].is_bucket()))
             }
             Ok(i) => {
-                items[i].value = work.arena.store(value);
+                items[i].value = match value {
+                    NewValue::Parts(parts) => work.arena.store(parts),
+                    NewValue::Given(bytes) => work.arena.hold(bytes),
+                };
                 Ok(())
             }
             Err(i) => {
-                let (key, value) = work.arena.store_pair(key, value);
+                let (key, value) = match value {
+                    NewValue::Parts(parts) => work.arena.store_pair(key, parts),
+                    NewValue::Given(bytes) => (work.arena.store([key]), work.arena.hold(bytes)),
+                };
                 items.insert(i, LeafItem { flags, key, value });
                 Ok(())
             }

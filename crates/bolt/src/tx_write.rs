@@ -7,6 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use bytes::Bytes;
 use failpoint::failpoint;
 
 use crate::{
@@ -18,12 +19,14 @@ use crate::{
     node::{Arena, Child, Items, LeafItem, Level, Node, Size},
     page::{ELEMENT_BUCKET, PAGE_HEADER},
     spill::{self, Spill},
-    tree::{Tree, Work},
+    tree::{NewValue, Tree, Work},
     tx_read::bucket_names,
 };
 
 /// Growth of the file beyond the first megabytes.
 const GROW_BYTES: u64 = 16 << 20;
+/// Smaller values are copied: to write one from where it is costs a slice of its own.
+const SHARE_BYTES_MIN: usize = 1 << 10;
 /// A young file doubles from this size.
 const GROW_BYTES_MIN: u64 = 32 << 10;
 
@@ -116,7 +119,7 @@ impl WriteTx {
         check_key(name)?;
         if self.bucket(name)?.is_none() {
             // The name is in the root tree at once; the value is put at commit.
-            self.root.put(&mut self.work, name, [&[0; 16], &[]], ELEMENT_BUCKET)?;
+            self.root.put(&mut self.work, name, NewValue::Parts([&[0; 16], &[]]), ELEMENT_BUCKET)?;
             let mut tree = Tree::new(Child::Node(Box::new(Node::empty_leaf())), 0);
             tree.dirty = true;
             self.open.insert(name.into(), tree);
@@ -176,7 +179,7 @@ impl WriteTx {
         let meta = Meta { root, hwm, txid, freelist: NO_FREELIST, ..self.meta };
         stats.spill = start.elapsed();
         (stats.txid, stats.pages) = (txid, writer.out.image.pages() as u64);
-        stats.bytes = writer.out.image.bytes.len() as u64;
+        stats.bytes = writer.out.image.len() as u64;
         let map = self.db.map_for(self.work.map.clone(), meta.bytes());
         let map = map.map_err(|source| Error::Io { op: "map the grown file", source })?;
         self.write(writer, &map, &meta, stats).inspect_err(|e| {
@@ -212,7 +215,7 @@ impl WriteTx {
             let mut header = [0; 16];
             header[..8].copy_from_slice(&root.to_le_bytes());
             header[8..].copy_from_slice(&tree.sequence.to_le_bytes());
-            self.root.put(&mut self.work, &name, [&header, &inline], ELEMENT_BUCKET)?;
+            self.root.put(&mut self.work, &name, NewValue::Parts([&header, &inline]), ELEMENT_BUCKET)?;
         }
         self.root.rebalance(&mut self.work)?;
         match std::mem::replace(&mut self.root.root, Child::Page(self.meta.root)) {
@@ -243,7 +246,7 @@ impl WriteTx {
                 map.lock_memory(len as usize).map_err(fail("lock the grown file in memory"))?;
             }
         }
-        writer.out.image.write(disk, self.work.page_size).map_err(fail("write pages"))?;
+        writer.out.image.write(disk, self.work.source()).map_err(fail("write pages"))?;
         let written = Instant::now();
         failpoint!("beforeSyncDataPages", |text| return Err(fail("sync pages")(std::io::Error::other(text))));
         if !no_sync {
@@ -281,11 +284,20 @@ pub struct BucketMut<'a> {
 impl BucketMut<'_> {
     pub fn put(&mut self, key: &[u8], value: &[u8]) -> Result<(), Error> {
         check_key(key)?;
-        if value.len() > crate::VALUE_BYTES_MAX {
-            return Err(Error::ValueTooLong { len: value.len() });
-        }
+        check_value(value)?;
         failpoint!("beforeBucketPut");
-        self.tree.put(self.work, key, [value, &[]], 0)
+        self.tree.put(self.work, key, NewValue::Parts([value, &[]]), 0)
+    }
+
+    /// The same as [`BucketMut::put`]; a large value is held, and written from where it is, without being copied.
+    pub fn put_shared(&mut self, key: &[u8], value: &Bytes) -> Result<(), Error> {
+        if value.len() < SHARE_BYTES_MIN {
+            return self.put(key, value);
+        }
+        check_key(key)?;
+        check_value(value)?;
+        failpoint!("beforeBucketPut");
+        self.tree.put(self.work, key, NewValue::Given(value.clone()), 0)
     }
 
     /// Takes a key out; `false` if it was not there.
@@ -325,6 +337,13 @@ fn inlinable(node: &Node, page_size: usize) -> Option<&[LeafItem]> {
     let Items::Leaf(items) = &node.items else { return None };
     let size = PAGE_HEADER + items.iter().map(Size::size).sum::<usize>();
     (size <= page_size / 4 && items.iter().all(|item| !item.is_bucket())).then_some(items)
+}
+
+fn check_value(value: &[u8]) -> Result<(), Error> {
+    match value.len() {
+        len if len > crate::VALUE_BYTES_MAX => Err(Error::ValueTooLong { len }),
+        _ => Ok(()),
+    }
 }
 
 fn check_key(key: &[u8]) -> Result<(), Error> {

@@ -30,7 +30,7 @@ fn work(db: &Db, model: &mut Model, rng: &mut Rng) -> Result<(), Error> {
         } else {
             let len = if rng.one_in(20) { rng.below(12_000) } else { rng.below(200) };
             let value = rng.bytes(len as usize);
-            bucket.put(&key, &value)?;
+            bucket.put_shared(&key, &value.clone().into())?;
             pairs.insert(key, value);
         }
     }

@@ -84,7 +84,12 @@ impl Run {
             let key = bucket.range(key.clone()..).next().map_or(key, |(key, _)| key.clone());
             assert_eq!(tx.delete(&name, &key).expect("delete"), bucket.remove(&key).is_some());
         } else {
-            tx.put(&name, &key, &value).expect("put");
+            if self.rng.one_in(2) {
+                let mut bucket = tx.bucket_mut(&name).expect("bucket");
+                bucket.put_shared(&key, &value.clone().into()).expect("put");
+            } else {
+                tx.put(&name, &key, &value).expect("put");
+            }
             bucket.insert(key, value);
         }
     }

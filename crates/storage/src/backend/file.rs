@@ -179,7 +179,7 @@ fn put_layer(tx: &mut WriteTx, layer: &Layer) -> Result<(), bolt::Error> {
         }
         for change in &changes {
             match &change.value {
-                Some(value) => into.put(&change.key, value)?,
+                Some(value) => into.put_shared(&change.key, value)?,
                 None => drop(into.delete(&change.key)?),
             }
         }
