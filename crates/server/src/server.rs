@@ -2,39 +2,22 @@
 
 use std::{sync::Arc, time::Duration};
 
-use axum::Router;
 use node::{Life, Node, StartError};
-use proto::{
-    etcdserverpb::{
-        cluster_server::ClusterServer, kv_server::KvServer, lease_server::LeaseServer,
-        maintenance_server::MaintenanceServer,
-    },
-    v3electionpb::election_server::ElectionServer,
-    v3lockpb::lock_server::LockServer,
-};
 use tokio::{sync::watch, task::JoinSet};
-use tower::Layer;
 
 use crate::{
     auto_compaction,
     cluster::begin::BeginError,
     config::{Config, ConfigError, MetricsLevel},
     features::{FeatureError, Features},
-    gateway,
+    front::Front,
     health::HealthOf,
     http,
     listen::{ListenError, Listener, Serving, bind_peer, serve},
     member::Member,
-    metrics::{
-        Metrics,
-        grpc::{GrpcLayer, Guard},
-    },
-    required::RequireLayer,
-    services::{
-        ClusterService, Context, ElectionService, Known, KvService, LeaseService, Limits, LockService,
-        MaintenanceService, WatchService,
-        hot::{HotKv, HotWatch},
-    },
+    metrics::Metrics,
+    routes::Routes,
+    services::{Context, Limits},
     workers::Workers,
 };
 
@@ -94,12 +77,9 @@ impl Server {
             Arc::new(Workers::start().map_err(|e| RunError::Failed(format!("failed to start threads: {e}")))?);
         let pool = tokio::runtime::Handle::current();
         let context = Context::new(member.part.clone(), limits(&config), metrics.clone(), pool);
-        let grpc = grpc_router(&context, &metrics);
-        let pages = pages(&context, &config, &metrics, grpc.clone());
-        let access = http::Access::of(&config);
-        let all = if http_only.is_empty() { grpc.merge(pages.clone()) } else { grpc };
-        let all = access.clone().wrap(all.fallback(crate::fallback::answer));
-        let pages = http::finish(pages, access);
+        let routes = Routes::new(&context, &config, &metrics);
+        let all = routes.clients(http_only.is_empty());
+        let pages = routes.pages();
         for (listener, url) in clients {
             tracing::info!(address = %url, "serving client traffic insecurely; this is strongly discouraged!");
             tasks.spawn(serve(listener, all.clone(), serving.clone(), workers.clone(), stopped.clone()));
@@ -109,7 +89,7 @@ impl Server {
         }
         for (listener, _) in metrics_only {
             let router = http::metrics_only(Arc::new(HealthOf(context.clone())), metrics.clone());
-            tasks.spawn(serve(listener, router, serving.clone(), workers.clone(), stopped.clone()));
+            tasks.spawn(serve(listener, Front::pages(router), serving.clone(), workers.clone(), stopped.clone()));
         }
         tasks.spawn(auto_compact(node.clone(), &config, stopped));
         tracing::info!("ready to serve client requests");
@@ -182,60 +162,6 @@ fn serving(config: &Config) -> Serving {
         keepalive_timeout: config.grpc_keepalive_timeout,
         keepalive_min_time: config.grpc_keepalive_min_time,
     }
-}
-
-fn grpc_router(context: &Context, metrics: &Arc<Metrics>) -> Router {
-    let max = context.message_bytes_max();
-    // Answers are not compressed: no client needs that, and on a fast network it costs more than it saves.
-    macro_rules! service {
-        ($server:ident, $service:expr) => {
-            $server::new($service)
-                .max_decoding_message_size(max)
-                .accept_compressed(tonic::codec::CompressionEncoding::Gzip)
-        };
-    }
-    let kv = service!(KvServer, KvService(context.clone()));
-    let lease = service!(LeaseServer, LeaseService(context.clone()));
-    let maintenance = service!(MaintenanceServer, MaintenanceService(context.clone()));
-    let cluster = service!(ClusterServer, ClusterService(context.clone()));
-    let lock = service!(LockServer, LockService::new(context.clone()));
-    let election = service!(ElectionServer, ElectionService::new(context.clone()));
-    let mut routes = tonic::service::Routes::builder();
-    routes
-        .add_service(Known::new(HotKv { context: context.clone(), rest: kv }))
-        .add_service(Known::new(HotWatch(WatchService(context.clone()))))
-        .add_service(Known::new(lease))
-        .add_service(Known::new(maintenance))
-        .add_service(Known::new(cluster))
-        .add_service(Known::new(lock))
-        .add_service(Known::new(election))
-        .add_service(crate::health::grpc())
-        .add_service(crate::reflection::service());
-    let (counts, requires) = (GrpcLayer::new(metrics.grpc.clone(), guard(context)), RequireLayer::new(context.clone()));
-    // As one layer, because the router boxes what each gives.
-    let both = tower::layer::layer_fn(move |route| counts.layer(requires.layer(route)));
-    routes.routes().into_axum_router().reset_fallback().layer(both)
-}
-
-fn guard(context: &Context) -> Guard {
-    let (node, of_learner) = (context.node.clone(), context.node.clone());
-    let leader_lost = context.part.leader_lost.clone();
-    Guard {
-        message_bytes_max: context.message_bytes_max(),
-        slow: context.limits.slow_request,
-        has_leader: Arc::new(move || node.status().leader != 0),
-        leader_lost: Arc::new(move || leader_lost.wait()),
-        is_learner: Arc::new(move || of_learner.is_learner()),
-    }
-}
-
-/// Pages for people and probes, and the JSON gateway.
-fn pages(context: &Context, config: &Config, metrics: &Arc<Metrics>, grpc: Router) -> Router {
-    let pages = http::routes(Arc::new(HealthOf(context.clone())), metrics.clone());
-    if !config.enable_grpc_gateway {
-        return pages;
-    }
-    pages.merge(gateway::router(grpc, gateway::Limits::for_messages(context.message_bytes_max())))
 }
 
 /// How long a stop may take before it is cut off.

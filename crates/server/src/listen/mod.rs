@@ -7,11 +7,9 @@ mod policed;
 
 use std::{future::poll_fn, io, net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
 
-use axum::Router;
 use hyper_util::{
     rt::{TokioIo, TokioTimer},
     server::conn::auto,
-    service::TowerToHyperService,
 };
 use tokio::{
     io::{AsyncRead, AsyncWrite},
@@ -22,6 +20,7 @@ use tokio::{
 use self::{corked::Corked, policed::Policed};
 use crate::{
     config::{Config, Scheme, Url},
+    front::Front,
     wakeups::Executor,
     workers::Workers,
 };
@@ -147,7 +146,7 @@ impl Serving {
 /// Accepts and serves until `stop` changes, then lets calls under way end for a moment.
 pub async fn serve(
     listener: Listener,
-    router: Router,
+    front: Front,
     serving: Serving,
     workers: Arc<Workers>,
     mut stop: watch::Receiver<bool>,
@@ -158,12 +157,12 @@ pub async fn serve(
         tokio::select! {
             accepted = accept(&listener) => match accepted {
                 Ok(stream) => {
-                    let (builder, router) = (serving.builder(), router.clone());
+                    let (builder, front) = (serving.builder(), front.clone());
                     let ping_min_time = serving.keepalive_min_time;
                     let (open, stop) = (open.clone(), stop.clone());
                     workers.run(move || {
                         tokio::spawn(async move {
-                            connection(stream, ping_min_time, builder, TowerToHyperService::new(router), stop).await;
+                            connection(stream, ping_min_time, builder, front, stop).await;
                             drop(open);
                         });
                     });
@@ -205,7 +204,7 @@ async fn connection(
     stream: Stream,
     ping_min_time: Duration,
     builder: auto::Builder<Executor>,
-    service: TowerToHyperService<Router>,
+    service: Front,
     stop: watch::Receiver<bool>,
 ) {
     match stream {
@@ -226,7 +225,7 @@ async fn drive<S>(
     stream: S,
     ping_min_time: Duration,
     builder: auto::Builder<Executor>,
-    service: TowerToHyperService<Router>,
+    service: Front,
     mut stop: watch::Receiver<bool>,
 ) where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,

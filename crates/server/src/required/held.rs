@@ -7,7 +7,6 @@ use std::{
     task::{Context, Poll},
 };
 
-use axum::body::Body;
 use bytes::Bytes;
 use futures_util::Stream;
 use http::HeaderMap;
@@ -20,9 +19,26 @@ use tonic::Status;
 use super::{Kind, Required};
 use crate::status;
 
+/// A body that can stand for another one.
+pub trait AnswerBody: http_body::Body<Data = Bytes> + Default + Send + Unpin + Sized + 'static {
+    fn of(held: Held<Self>) -> Self;
+}
+
+impl AnswerBody for axum::body::Body {
+    fn of(held: Held<Self>) -> Self {
+        axum::body::Body::new(held)
+    }
+}
+
+impl AnswerBody for tonic::body::Body {
+    fn of(held: Held<Self>) -> Self {
+        tonic::body::Body::new(held)
+    }
+}
+
 /// The body of such an answer. It ends with a status when a feature goes off.
-pub struct Held {
-    inner: Option<Body>,
+pub struct Held<B> {
+    inner: Option<B>,
     node: Arc<Node>,
     required: Required,
     /// How far the gate was when all was last found on.
@@ -31,12 +47,12 @@ pub struct Held {
     changed: Option<WatchStream<u64>>,
 }
 
-impl Held {
+impl<B: AnswerBody> Held<B> {
     /// An answer that was given before anything was judged is an error, and goes as it is.
-    pub fn hold(body: Body, node: Arc<Node>, required: Required, kind: Kind) -> Body {
+    pub fn hold(body: B, node: Arc<Node>, required: Required, kind: Kind) -> B {
         let Some(seen) = required.judged_at() else { return body };
         let changed = (kind == Kind::Stream).then(|| WatchStream::from_changes(node.gates().subscribe()));
-        Body::new(Held { inner: Some(body), node, required, seen, changed })
+        B::of(Held { inner: Some(body), node, required, seen, changed })
     }
 
     /// Whether all has been on since it was judged: what was off for a moment has been off.
@@ -54,11 +70,11 @@ impl Held {
     }
 }
 
-impl http_body::Body for Held {
+impl<B: AnswerBody> http_body::Body for Held<B> {
     type Data = Bytes;
-    type Error = axum::Error;
+    type Error = B::Error;
 
-    fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+    fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
         let this = self.get_mut();
         let Some(inner) = &mut this.inner else { return Poll::Ready(None) };
         let frame = Pin::new(inner).poll_frame(cx);

@@ -2,26 +2,27 @@
 
 use std::{
     convert::Infallible,
-    sync::Arc,
     task::{Context as TaskContext, Poll},
 };
 
-use axum::body::Body;
 use futures_util::future::{BoxFuture, Either, ready};
 use http::{Request, Response};
 use tonic::Status;
 use tower::Layer;
 use tower_service::Service;
 
-use super::{KEY, Kind, Required, Values, during, held::Held};
+use super::{
+    KEY, Kind, Required, Values, during,
+    held::{AnswerBody, Held},
+};
 use crate::services::Context;
 
 #[derive(Clone)]
-pub struct RequireLayer(Arc<Context>);
+pub struct RequireLayer(Context);
 
 impl RequireLayer {
     pub fn new(context: Context) -> RequireLayer {
-        RequireLayer(Arc::new(context))
+        RequireLayer(context)
     }
 }
 
@@ -36,20 +37,21 @@ impl<S> Layer<S> for RequireLayer {
 #[derive(Clone)]
 pub struct RequireService<S> {
     inner: S,
-    context: Arc<Context>,
+    context: Context,
 }
 
-type Answer = Result<Response<Body>, Infallible>;
+type Answer<R> = Result<Response<R>, Infallible>;
 
-impl<S, B> Service<Request<B>> for RequireService<S>
+impl<S, B, R> Service<Request<B>> for RequireService<S>
 where
-    S: Service<Request<B>, Response = Response<Body>, Error = Infallible> + Clone + Send + 'static,
+    S: Service<Request<B>, Response = Response<R>, Error = Infallible> + Clone + Send + 'static,
     S::Future: Send + 'static,
     B: Send + 'static,
+    R: AnswerBody,
 {
-    type Response = Response<Body>;
+    type Response = Response<R>;
     type Error = Infallible;
-    type Future = Either<S::Future, BoxFuture<'static, Answer>>;
+    type Future = Either<S::Future, BoxFuture<'static, Answer<R>>>;
 
     fn poll_ready(&mut self, cx: &mut TaskContext<'_>) -> Poll<Result<(), Infallible>> {
         self.inner.poll_ready(cx)
@@ -77,9 +79,10 @@ where
     }
 }
 
-async fn judge_first<S, B>(context: Arc<Context>, mut inner: S, request: Request<B>, call: Call) -> Answer
+async fn judge_first<S, B, R>(context: Context, mut inner: S, request: Request<B>, call: Call) -> Answer<R>
 where
-    S: Service<Request<B>, Response = Response<Body>, Error = Infallible>,
+    S: Service<Request<B>, Response = Response<R>, Error = Infallible>,
+    R: AnswerBody,
 {
     match judge(&context, &call.required).await {
         Err(status) => Ok(echoed(status.into_http(), call.echo)),
@@ -105,7 +108,7 @@ struct Call {
 }
 
 impl Call {
-    fn finish(self, context: &Context, response: Response<Body>) -> Response<Body> {
+    fn finish<R: AnswerBody>(self, context: &Context, response: Response<R>) -> Response<R> {
         let response = if self.kind.is_held() {
             response.map(|body| Held::hold(body, context.node.clone(), self.required, self.kind))
         } else {
@@ -115,7 +118,7 @@ impl Call {
     }
 }
 
-fn echoed(mut response: Response<Body>, echo: Values) -> Response<Body> {
+fn echoed<R>(mut response: Response<R>, echo: Values) -> Response<R> {
     let headers = response.headers_mut();
     headers.insert(KEY, echo.first);
     echo.more.into_iter().for_each(|value| {

@@ -23,7 +23,10 @@ use membership::ClusterFeature;
 use node::Node;
 use tonic::Status;
 
-pub use self::{kind::Kind, layer::RequireLayer};
+pub use self::{
+    kind::Kind,
+    layer::{RequireLayer, RequireService},
+};
 use crate::status;
 
 pub const KEY: HeaderName = HeaderName::from_static("require-feature");

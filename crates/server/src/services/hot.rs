@@ -1,5 +1,5 @@
-//! The calls whose answers are sent without being decoded: ranges and watches. All other calls go to the generated
-//! services.
+//! The calls whose answers are sent without being decoded, ranges and watches, and puts, which are as frequent. All other
+//! calls go to the generated services.
 
 use std::{
     convert::Infallible,
@@ -11,11 +11,11 @@ use std::{
 
 use mvcc::{RangeResult, check};
 use prost::Message;
-use proto::etcdserverpb::{RangeRequest, ResponseHeader, WatchRequest};
+use proto::etcdserverpb::{PutRequest, PutResponse, RangeRequest, ResponseHeader, WatchRequest};
 use tonic::{
     Request, Response, Status, Streaming,
     body::Body,
-    codec::{CompressionEncoding, EnabledCompressionEncodings, EncodeBuf},
+    codec::EncodeBuf,
     codegen::Service,
     server::{Grpc, NamedService, StreamingService, UnaryService},
 };
@@ -34,24 +34,22 @@ type Answer = Pin<Box<dyn Future<Output = Result<http::Response<Body>, Infallibl
 
 /// As the generated services are configured.
 fn grpc<E: Wire, D: Message + Default + Send + 'static>(context: &Context) -> Grpc<WireCodec<E, D>> {
-    let mut accepted = EnabledCompressionEncodings::default();
-    accepted.enable(CompressionEncoding::Gzip);
-    Grpc::new(WireCodec::default())
-        .apply_max_message_size_config(Some(context.message_bytes_max()), None)
-        .apply_compression_config(accepted, EnabledCompressionEncodings::default())
+    Grpc::new(WireCodec::default()).apply_max_message_size_config(Some(context.message_bytes_max()), None)
 }
 
-/// `KV.Range`, in front of the generated KV service.
+/// `KV.Range` and `KV.Put`, in front of the generated KV service.
 #[derive(Clone)]
 pub struct HotKv<S> {
     pub context: Context,
     pub rest: S,
 }
 
-impl<S> Service<http::Request<Body>> for HotKv<S>
+impl<S, B> Service<http::Request<B>> for HotKv<S>
 where
-    S: Service<http::Request<Body>, Response = http::Response<Body>, Error = Infallible> + Clone + Send + 'static,
+    S: Service<http::Request<B>, Response = http::Response<Body>, Error = Infallible> + Clone + Send + 'static,
     S::Future: Send + 'static,
+    B: http_body::Body + Send + 'static,
+    B::Error: Into<axum::BoxError> + Send,
 {
     type Response = http::Response<Body>;
     type Error = Infallible;
@@ -61,15 +59,19 @@ where
         self.rest.poll_ready(cx)
     }
 
-    fn call(&mut self, request: http::Request<Body>) -> Answer {
-        if request.uri().path() != "/etcdserverpb.KV/Range" {
-            return Box::pin(self.rest.call(request));
-        }
+    fn call(&mut self, request: http::Request<B>) -> Answer {
         let context = self.context.clone();
-        Box::pin(async move {
-            let mut grpc = grpc::<RangeReply, RangeRequest>(&context);
-            Ok(grpc.unary(Range(context), request).await)
-        })
+        match request.uri().path() {
+            "/etcdserverpb.KV/Range" => Box::pin(async move {
+                let mut grpc = grpc::<RangeReply, RangeRequest>(&context);
+                Ok(grpc.unary(Range(context), request).await)
+            }),
+            "/etcdserverpb.KV/Put" => Box::pin(async move {
+                let mut grpc = grpc::<PutResponse, PutRequest>(&context);
+                Ok(grpc.unary(Put(context), request).await)
+            }),
+            _ => Box::pin(self.rest.call(request)),
+        }
     }
 }
 
@@ -101,6 +103,25 @@ impl UnaryService<RangeRequest> for Range {
             let header = context.header_at(result.revision);
             Ok(Response::new(RangeReply { result, header }))
         })
+    }
+}
+
+struct Put(Context);
+
+impl UnaryService<PutRequest> for Put {
+    type Response = PutResponse;
+    type Future = Pin<Box<dyn Future<Output = Result<Response<PutResponse>, Status>> + Send>>;
+
+    fn call(&mut self, request: Request<PutRequest>) -> Self::Future {
+        let context = self.0.clone();
+        Box::pin(async move { context.put(request.into_inner()).await.map(Response::new) })
+    }
+}
+
+impl Wire for PutResponse {
+    fn write(self, out: &mut EncodeBuf<'_>) {
+        // The buffer grows as it is written to.
+        let _ = self.encode(out);
     }
 }
 

@@ -29,9 +29,9 @@ impl<S: NamedService> Known<S> {
     }
 }
 
-impl<S> Service<http::Request<Body>> for Known<S>
+impl<S, B> Service<http::Request<B>> for Known<S>
 where
-    S: Service<http::Request<Body>, Response = http::Response<Body>, Error = Infallible>,
+    S: Service<http::Request<B>, Response = http::Response<Body>, Error = Infallible>,
 {
     type Response = http::Response<Body>;
     type Error = Infallible;
@@ -41,7 +41,7 @@ where
         self.service.poll_ready(cx)
     }
 
-    fn call(&mut self, request: http::Request<Body>) -> Self::Future {
+    fn call(&mut self, request: http::Request<B>) -> Self::Future {
         if self.paths.contains(request.uri().path()) {
             Either::Left(self.service.call(request))
         } else {

@@ -35,17 +35,7 @@ impl Kv for KvService {
     }
 
     async fn put(&self, request: Request<PutRequest>) -> Result<Response<PutResponse>, Status> {
-        let request = request.into_inner();
-        check::put(&request).map_err(|e| status::from_check(&e))?;
-        self.0.check_quota(quota::put_cost(&request))?;
-        let put = InternalRaftRequest { put: Some(request), ..Default::default() };
-        match self.0.propose(put).await? {
-            Applied::Put(mut response) => {
-                response.header = self.0.fill(response.header);
-                Ok(Response::new(response))
-            }
-            other => Err(mismatch(&other)),
-        }
+        self.0.put(request.into_inner()).await.map(Response::new)
     }
 
     async fn delete_range(
@@ -120,6 +110,19 @@ impl Kv for KvService {
 }
 
 impl Context {
+    pub(super) async fn put(&self, request: PutRequest) -> Result<PutResponse, Status> {
+        check::put(&request).map_err(|e| status::from_check(&e))?;
+        self.check_quota(quota::put_cost(&request))?;
+        let put = InternalRaftRequest { put: Some(request), ..Default::default() };
+        match self.propose(put).await? {
+            Applied::Put(mut response) => {
+                response.header = self.fill(response.header);
+                Ok(response)
+            }
+            other => Err(mismatch(&other)),
+        }
+    }
+
     /// Turns a write away before it enters the log, and raises the alarm.
     pub(super) fn check_quota(&self, cost: u64) -> Result<(), Status> {
         if self.node.quota().fits(self.node.backend(), cost) {

@@ -13,6 +13,7 @@ mod range_stream;
 pub mod watch;
 
 use std::{
+    ops::Deref,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -41,9 +42,11 @@ use crate::{
 
 pub(crate) const MESSAGE_OVERHEAD_BYTES: usize = 512 * 1024;
 
-/// What every service needs. Cheap to clone.
+/// What every service needs. Cheap to clone, as every call does.
 #[derive(Clone)]
-pub struct Context {
+pub struct Context(Arc<Parts>);
+
+pub struct Parts {
     pub node: Arc<Node>,
     pub part: Part,
     pub limits: Limits,
@@ -52,6 +55,14 @@ pub struct Context {
     pool: Handle,
     cluster_id: u64,
     member_id: u64,
+}
+
+impl Deref for Context {
+    type Target = Parts;
+
+    fn deref(&self) -> &Parts {
+        &self.0
+    }
 }
 
 #[derive(Debug, Clone)]
@@ -66,7 +77,8 @@ pub struct Limits {
 impl Context {
     pub fn new(part: Part, limits: Limits, metrics: Arc<Metrics>, pool: Handle) -> Context {
         let (node, cluster) = (part.node.clone(), part.node.cluster());
-        Context { cluster_id: cluster.id.0, member_id: cluster.local.0, node, part, limits, metrics, pool }
+        let (cluster_id, member_id) = (cluster.id.0, cluster.local.0);
+        Context(Arc::new(Parts { cluster_id, member_id, node, part, limits, metrics, pool }))
     }
 
     pub fn member_id(&self) -> u64 {

@@ -24,12 +24,12 @@ use crate::metrics::methods::UNKNOWN;
 #[derive(Clone)]
 pub struct GrpcLayer {
     grpc: Arc<Grpc>,
-    guard: Guard,
+    guard: Arc<Guard>,
 }
 
 impl GrpcLayer {
     pub fn new(grpc: Arc<Grpc>, guard: Guard) -> GrpcLayer {
-        GrpcLayer { grpc, guard }
+        GrpcLayer { grpc, guard: Arc::new(guard) }
     }
 }
 
@@ -45,7 +45,7 @@ impl<S> Layer<S> for GrpcLayer {
 pub struct GrpcService<S> {
     inner: S,
     grpc: Arc<Grpc>,
-    guard: Guard,
+    guard: Arc<Guard>,
 }
 
 impl<S, B, R> Service<Request<B>> for GrpcService<S>

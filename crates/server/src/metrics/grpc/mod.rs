@@ -22,7 +22,7 @@ use tonic::{Code, Status};
 pub use self::{
     body::Counted,
     guard::{Guard, LeaderLost},
-    layer::GrpcLayer,
+    layer::{GrpcLayer, GrpcService},
 };
 use super::build::Builder;
 use super::methods::{CODES, METHODS};
