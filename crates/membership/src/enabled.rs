@@ -37,6 +37,30 @@ impl ClusterFeature {
     }
 }
 
+/// Several cluster features.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ClusterFeatures(u64);
+
+impl ClusterFeatures {
+    pub fn insert(&mut self, feature: ClusterFeature) {
+        self.0 |= 1 << feature.0;
+    }
+
+    /// In the order of the table.
+    pub fn iter(self) -> impl Iterator<Item = ClusterFeature> {
+        (0..FEATURES.len()).filter(move |at| self.0 >> at & 1 == 1).map(ClusterFeature)
+    }
+
+    /// Those that are off.
+    pub fn off(self, enabled: Enabled) -> ClusterFeatures {
+        ClusterFeatures(self.0 & !enabled.0)
+    }
+
+    pub fn first(self) -> Option<ClusterFeature> {
+        (self.0 != 0).then(|| ClusterFeature(self.0.trailing_zeros() as usize))
+    }
+}
+
 /// Which cluster features are on, as of one log index.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Enabled(u64);

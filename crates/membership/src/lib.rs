@@ -46,7 +46,9 @@ pub use bootstrap::{
 };
 pub use change::{BadChange, Change};
 pub use cluster::{ChangeError, Changed, Cluster, LEARNERS_MAX};
-pub use enabled::{ATOMIC_INCREMENT, ClusterFeature, Enabled, PERSISTED_LEASE_CHECKPOINTS, registry_version};
+pub use enabled::{
+    ATOMIC_INCREMENT, ClusterFeature, ClusterFeatures, Enabled, PERSISTED_LEASE_CHECKPOINTS, registry_version,
+};
 pub use harm::{Harm, harm_of_request, harms_etcd};
 pub use id::{ClusterId, MemberId};
 pub use loggable::{LOG_VERSION_MIN, NotYet, Reason, may_log, may_log_data, may_log_request};

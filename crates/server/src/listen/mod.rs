@@ -135,6 +135,8 @@ impl Serving {
             .max_concurrent_streams(self.concurrent_streams_max)
             .initial_stream_window_size(STREAM_WINDOW_BYTES)
             .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
+            // gRPC has no use for it, as in etcd.
+            .auto_date_header(false)
             .keep_alive_interval(self.keepalive_interval);
         if let Some(timeout) = self.keepalive_timeout {
             http2.keep_alive_timeout(timeout);

@@ -2,17 +2,19 @@
 
 use std::{
     convert::Infallible,
-    task::{Context as TaskContext, Poll},
+    pin::Pin,
+    task::{Context as TaskContext, Poll, ready as ready_or_return},
 };
 
-use futures_util::future::{BoxFuture, Either, ready};
+use futures_util::future::{BoxFuture, ready};
 use http::{Request, Response};
+use pin_project_lite::pin_project;
 use tonic::Status;
 use tower::Layer;
 use tower_service::Service;
 
 use super::{
-    KEY, Kind, Required, Values, during,
+    During, KEY, Kind, Required, Values, during,
     held::{AnswerBody, Held},
 };
 use crate::services::Context;
@@ -51,7 +53,7 @@ where
 {
     type Response = Response<R>;
     type Error = Infallible;
-    type Future = Either<S::Future, BoxFuture<'static, Answer<R>>>;
+    type Future = RequireFuture<S::Future, R>;
 
     fn poll_ready(&mut self, cx: &mut TaskContext<'_>) -> Poll<Result<(), Infallible>> {
         self.inner.poll_ready(cx)
@@ -59,36 +61,64 @@ where
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
         let Some(echo) = Values::of(request.headers()) else {
-            return Either::Left(self.inner.call(request));
+            return RequireFuture::Plain { work: self.inner.call(request) };
         };
-        let (context, kind) = (self.context.clone(), Kind::of(request.uri().path()));
-        Either::Right(match Required::parse(&echo) {
-            Err(status) => Box::pin(ready(Ok(echoed(status.into_http(), echo)))),
-            Ok(required) if kind.is_judged_first() => {
+        let call = Call { context: self.context.clone(), kind: Kind::of(request.uri().path()), echo };
+        match Required::parse(&call.echo) {
+            Err(status) => RequireFuture::First { answer: Box::pin(ready(Ok(echoed(status.into_http(), call.echo)))) },
+            Ok(required) if call.kind.is_judged_first() => {
                 // The one that is ready goes with the call.
                 let fresh = self.inner.clone();
                 let inner = std::mem::replace(&mut self.inner, fresh);
-                Box::pin(judge_first(context, inner, request, Call { required, kind, echo }))
+                RequireFuture::First { answer: Box::pin(judge_first(inner, request, required, call)) }
             }
-            Ok(required) => {
-                let work = during(required.clone(), self.inner.call(request));
-                let call = Call { required, kind, echo };
-                Box::pin(async move { work.await.map(|response| call.finish(&context, response)) })
-            }
-        })
+            Ok(required) => RequireFuture::Later { work: during(required, self.inner.call(request)), call: Some(call) },
+        }
     }
 }
 
-async fn judge_first<S, B, R>(context: Context, mut inner: S, request: Request<B>, call: Call) -> Answer<R>
+pin_project! {
+    #[project = Projected]
+    pub enum RequireFuture<F, R> {
+        Plain { #[pin] work: F },
+        First { answer: BoxFuture<'static, Answer<R>> },
+        Later { #[pin] work: During<F>, call: Option<Call> },
+    }
+}
+
+impl<F, R> Future for RequireFuture<F, R>
+where
+    F: Future<Output = Answer<R>>,
+    R: AnswerBody,
+{
+    type Output = Answer<R>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut TaskContext<'_>) -> Poll<Answer<R>> {
+        match self.project() {
+            Projected::Plain { work } => work.poll(cx),
+            Projected::First { answer } => answer.as_mut().poll(cx),
+            Projected::Later { mut work, call } => {
+                let Ok(response) = ready_or_return!(work.as_mut().poll(cx));
+                let (required, call) = (work.take_value().flatten(), call.take());
+                Poll::Ready(Ok(match call {
+                    Some(call) => call.finish(required, response),
+                    None => response,
+                }))
+            }
+        }
+    }
+}
+
+async fn judge_first<S, B, R>(mut inner: S, request: Request<B>, required: Required, call: Call) -> Answer<R>
 where
     S: Service<Request<B>, Response = Response<R>, Error = Infallible>,
     R: AnswerBody,
 {
-    match judge(&context, &call.required).await {
+    match judge(&call.context, &required).await {
         Err(status) => Ok(echoed(status.into_http(), call.echo)),
         Ok(()) => {
-            let response = during(call.required.clone(), inner.call(request)).await?;
-            Ok(call.finish(&context, response))
+            let response = during(required.clone(), inner.call(request)).await?;
+            Ok(call.finish(Some(required), response))
         }
     }
 }
@@ -101,18 +131,17 @@ async fn judge(context: &Context, required: &Required) -> Result<(), Status> {
     required.judge(&context.node)
 }
 
-struct Call {
-    required: Required,
+pub struct Call {
+    context: Context,
     kind: Kind,
     echo: Values,
 }
 
 impl Call {
-    fn finish<R: AnswerBody>(self, context: &Context, response: Response<R>) -> Response<R> {
-        let response = if self.kind.is_held() {
-            response.map(|body| Held::hold(body, context.node.clone(), self.required, self.kind))
-        } else {
-            response
+    fn finish<R: AnswerBody>(self, required: Option<Required>, response: Response<R>) -> Response<R> {
+        let response = match required.filter(|_| self.kind.is_held()) {
+            Some(required) => response.map(|body| Held::hold(body, self.context.node.clone(), required, self.kind)),
+            None => response,
         };
         echoed(response, self.echo)
     }

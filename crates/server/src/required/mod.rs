@@ -12,15 +12,13 @@ mod layer;
 
 use std::{
     cell::RefCell,
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-    },
+    sync::atomic::{AtomicU64, Ordering},
 };
 
 use http::{HeaderMap, HeaderName, HeaderValue};
-use membership::ClusterFeature;
+use membership::{ClusterFeature, ClusterFeatures};
 use node::Node;
+use tokio::task::futures::TaskLocalFuture;
 use tonic::Status;
 
 pub use self::{
@@ -35,25 +33,26 @@ tokio::task_local! {
     static CURRENT: Option<Required>;
 }
 
-/// What one call requires. Cheap to clone.
-#[derive(Debug, Clone)]
-pub struct Required(Arc<Inner>);
-
+/// What one call requires.
 #[derive(Debug)]
-struct Inner {
-    features: Features,
+pub struct Required {
+    features: ClusterFeatures,
     /// How far the gate was when all was last found on, as [`node::Gates::version`] counts.
     judged_at: AtomicU64,
 }
 
-type Features = Arc<[ClusterFeature]>;
+const NOT_JUDGED: u64 = u64::MAX;
+
+impl Clone for Required {
+    fn clone(&self) -> Required {
+        Required { features: self.features, judged_at: AtomicU64::new(self.judged_at.load(Ordering::Relaxed)) }
+    }
+}
 
 thread_local! {
     /// What was read last. Clients say the same in every call, and reading it again costs more than the rest.
-    static READ_LAST: RefCell<Option<(HeaderValue, Features)>> = const { RefCell::new(None) };
+    static READ_LAST: RefCell<Option<(HeaderValue, ClusterFeatures)>> = const { RefCell::new(None) };
 }
-
-const NOT_JUDGED: u64 = u64::MAX;
 
 impl Required {
     /// Reads the metadata. Names that this binary does not know cannot be on in a cluster that it belongs to.
@@ -62,31 +61,30 @@ impl Required {
             Values { first, more } if more.is_empty() => READ_LAST.with_borrow_mut(|last| read_again(last, first))?,
             values => read(values.iter())?,
         };
-        Ok(Required(Arc::new(Inner { features, judged_at: AtomicU64::new(NOT_JUDGED) })))
+        Ok(Required { features, judged_at: AtomicU64::new(NOT_JUDGED) })
     }
 
-    pub fn features(&self) -> &[ClusterFeature] {
-        &self.0.features
+    pub fn features(&self) -> ClusterFeatures {
+        self.features
     }
 
     pub fn names(&self) -> impl Iterator<Item = &'static str> {
-        self.features().iter().map(|feature| feature.name())
+        self.features.iter().map(ClusterFeature::name)
     }
 
     /// Whether all is on as far as this member has applied.
     pub fn judge(&self, node: &Node) -> Result<(), Status> {
         // Before the look at the features, so that no change falls between.
         let version = node.gates().version();
-        let enabled = node.gates().enabled();
-        if let Some(missing) = self.0.features.iter().find(|feature| !enabled.has(**feature)) {
+        if let Some(missing) = self.features.off(node.gates().enabled()).first() {
             return Err(refusal(node, missing.name()));
         }
-        self.0.judged_at.store(version, Ordering::Relaxed);
+        self.judged_at.store(version, Ordering::Relaxed);
         Ok(())
     }
 
     fn judged_at(&self) -> Option<u64> {
-        Some(self.0.judged_at.load(Ordering::Relaxed)).filter(|at| *at != NOT_JUDGED)
+        Some(self.judged_at.load(Ordering::Relaxed)).filter(|at| *at != NOT_JUDGED)
     }
 }
 
@@ -109,30 +107,30 @@ impl Values {
     }
 }
 
-fn read_again(last: &mut Option<(HeaderValue, Features)>, value: &HeaderValue) -> Result<Features, Status> {
+fn read_again(
+    last: &mut Option<(HeaderValue, ClusterFeatures)>,
+    value: &HeaderValue,
+) -> Result<ClusterFeatures, Status> {
     if let Some((before, features)) = last
         && before == value
     {
-        return Ok(features.clone());
+        return Ok(*features);
     }
     let features = read(std::iter::once(value))?;
     // A copy, since the value is a part of the buffer that it came in.
-    *last = HeaderValue::from_bytes(value.as_bytes()).ok().map(|value| (value, features.clone()));
+    *last = HeaderValue::from_bytes(value.as_bytes()).ok().map(|value| (value, features));
     Ok(features)
 }
 
-fn read<'a>(values: impl Iterator<Item = &'a HeaderValue>) -> Result<Features, Status> {
-    let mut features = Vec::new();
+fn read<'a>(values: impl Iterator<Item = &'a HeaderValue>) -> Result<ClusterFeatures, Status> {
+    let mut features = ClusterFeatures::default();
     for value in values {
         let text = std::str::from_utf8(value.as_bytes()).map_err(|_| status::bad_requirement("no text"))?;
         for name in text.split(',').map(str::trim) {
-            let feature = feature(name)?;
-            if !features.contains(&feature) {
-                features.push(feature);
-            }
+            features.insert(feature(name)?);
         }
     }
-    Ok(features.into())
+    Ok(features)
 }
 
 fn feature(name: &str) -> Result<ClusterFeature, Status> {
@@ -165,8 +163,10 @@ pub async fn lifted<T>(work: impl Future<Output = T>) -> T {
     CURRENT.scope(None, work).await
 }
 
-/// Runs `work` as part of a call that requires features.
-pub fn during<T>(required: Required, work: impl Future<Output = T>) -> impl Future<Output = T> {
+/// Work of a call that requires features. What is required, and how far it was judged, can be taken back from it.
+type During<F> = TaskLocalFuture<Option<Required>, F>;
+
+fn during<F: Future>(required: Required, work: F) -> During<F> {
     CURRENT.scope(Some(required), work)
 }
 
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test_case(&[b"AtomicIncrement"] => vec!["AtomicIncrement"]; "one")]
-    #[test_case(&[b"PersistedLeaseCheckpoints, AtomicIncrement"] => vec!["PersistedLeaseCheckpoints", "AtomicIncrement"]; "separated by a comma")]
+    #[test_case(&[b"PersistedLeaseCheckpoints, AtomicIncrement"] => vec!["AtomicIncrement", "PersistedLeaseCheckpoints"]; "separated by a comma")]
     #[test_case(&[b"AtomicIncrement", b"PersistedLeaseCheckpoints,AtomicIncrement"] => vec!["AtomicIncrement", "PersistedLeaseCheckpoints"]; "several values")]
     fn names(values: &[&'static [u8]]) -> Vec<&'static str> {
         parse(values).expect("well-formed")

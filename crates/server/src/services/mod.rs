@@ -128,7 +128,7 @@ impl Context {
     async fn require(&self, required: &Required, request: &mut InternalRaftRequest) -> Result<(), Status> {
         // What is on shows that the version has the gate.
         let enabled = self.node.gates().enabled();
-        for feature in required.features().iter().filter(|feature| !enabled.has(**feature)) {
+        for feature in required.features().off(enabled).iter() {
             self.check_has_gate(feature.name()).await?;
         }
         request.header.get_or_insert_default().required_features = required.names().map(str::to_owned).collect();
