@@ -296,10 +296,14 @@ fn records_are_only_added_to() {
         };
         let changed = denied("entries of registries and of the audit trail are added, never changed");
         let deleted = denied("registries and the audit trail are kept, they cannot be deleted");
+        let label = denied("registries and the audit trail keep the label gates.lockgate.io/kind");
         for (method, path, patch, why) in [
             ("PATCH", &one, json!({"data": {"1": "b"}}), &changed),
             ("PATCH", &one, json!({"data": null}), &changed),
             ("PATCH", &one, json!({"data": {"1": "b"}, "metadata": {"labels": null}}), &changed),
+            // What has no label would be no record any more, and could be deleted.
+            ("PATCH", &one, json!({"metadata": {"labels": null}}), &label),
+            ("PATCH", &one, json!({"metadata": {"labels": {featureset::config_map::LABEL: "registry"}}}), &label),
             ("DELETE", &one, json!({}), &deleted),
             ("DELETE", &maps, json!({}), &deleted),
         ] {
