@@ -104,7 +104,7 @@ fn parse(text: &str, version: &str) -> Result<Snapshot, String> {
         return Err("its digest is not that of its row; it was changed, or not written whole".to_owned());
     }
     let feature_set = all["featureSet"].as_str().unwrap_or_default().to_owned();
-    Ok(Snapshot { row, feature_set, source: Source::Cache })
+    Ok(Snapshot::new(row, feature_set, Source::Cache))
 }
 
 #[cfg(test)]

@@ -9,7 +9,10 @@ use featureset::{
     plan::difference,
 };
 
-use crate::snapshot::{Snapshot, Source};
+use crate::{
+    asked::Asked,
+    snapshot::{Snapshot, Source},
+};
 
 /// Why there is no answer yet.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -61,11 +64,20 @@ pub struct Follower {
     /// What held when the API answered last, for as long as it does not answer at all.
     pub cached: Option<Snapshot>,
     current: Option<Arc<Snapshot>>,
+    asked: Asked,
 }
 
 impl Follower {
     pub fn new(version: Option<String>) -> Follower {
-        Follower { version, needed: BTreeSet::new(), followed: None, defaults: None, cached: None, current: None }
+        Follower {
+            version,
+            needed: BTreeSet::new(),
+            followed: None,
+            defaults: None,
+            cached: None,
+            current: None,
+            asked: Asked::default(),
+        }
     }
 
     pub fn observe(&mut self, object: Option<&FeatureGate>, cluster_version: Option<&ClusterVersion>) -> Observed {
@@ -76,9 +88,7 @@ impl Follower {
             (Err(why), Some(old)) => Observed::Stale(old, why),
             (Err(why @ NotReady::UnknownGates { .. }), None) => Observed::Waiting(why),
             (Err(why), None) => match self.defaults.clone() {
-                Some(row) => {
-                    Observed::First(self.hold(Snapshot { row, feature_set: String::new(), source: Source::Defaults }))
-                }
+                Some(row) => Observed::First(self.hold(Snapshot::new(row, String::new(), Source::Defaults))),
                 None => Observed::Waiting(why),
             },
         }
@@ -87,7 +97,7 @@ impl Follower {
     /// The API does not answer: what is known stays, else what is cached holds.
     pub fn no_api(&mut self, error: &str) -> Observed {
         let why = NotReady::NoApi(error.to_owned());
-        let knows = |cached: &Snapshot| self.needed.iter().all(|gate| cached.get(gate).is_some());
+        let knows = |cached: &Snapshot| self.needed.iter().all(|gate| cached.row.get(gate).is_some());
         match (self.current.clone(), self.cached.take_if(|cached| knows(cached))) {
             (Some(current), _) => Observed::Stale(current, why),
             (None, Some(cached)) => Observed::Stale(self.hold(cached), why),
@@ -107,15 +117,17 @@ impl Follower {
             version: version.to_owned(),
             rows: object.versions().into_iter().map(str::to_owned).collect(),
         })?;
-        let unknown: Vec<String> = self.needed.iter().filter(|gate| snapshot.get(gate).is_none()).cloned().collect();
+        let unknown: Vec<String> =
+            self.needed.iter().filter(|gate| snapshot.row.get(gate).is_none()).cloned().collect();
         match unknown.is_empty() {
             true => Ok(snapshot),
             false => Err(NotReady::UnknownGates { version: version.to_owned(), gates: unknown }),
         }
     }
 
+    /// What was asked is counted over all snapshots.
     fn hold(&mut self, snapshot: Snapshot) -> Arc<Snapshot> {
-        let snapshot = Arc::new(snapshot);
+        let snapshot = Arc::new(Snapshot { asked: self.asked.clone(), ..snapshot });
         self.current = Some(snapshot.clone());
         snapshot
     }

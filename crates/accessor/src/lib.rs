@@ -17,6 +17,7 @@
 //! # }
 //! ```
 
+mod asked;
 mod builder;
 mod cache;
 mod follow;
@@ -26,6 +27,7 @@ mod metric;
 pub mod sink;
 mod snapshot;
 
+pub use asked::Asked;
 pub use builder::{BuildError, Builder, DEV_BUILD};
 pub use cache::CacheError;
 pub use follow::{Change, Follower, NotReady, Observed};

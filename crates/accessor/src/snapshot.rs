@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use featureset::{Row, object::FeatureGate, yaml};
 
+use crate::asked::Asked;
+
 /// Where a snapshot comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Source {
@@ -24,6 +26,8 @@ pub struct Snapshot {
     /// The set that was chosen, as the object has it.
     pub feature_set: String,
     pub source: Source,
+    /// What was asked of it, and of those before it.
+    pub asked: Asked,
 }
 
 /// What holds now.
@@ -47,8 +51,13 @@ pub enum ManifestError {
 }
 
 impl Snapshot {
-    /// `None` if this version does not know the gate.
+    pub(crate) fn new(row: Row, feature_set: String, source: Source) -> Snapshot {
+        Snapshot { row, feature_set, source, asked: Asked::default() }
+    }
+
+    /// `None` if this version does not know the gate. Questions are counted ([`crate::Gates::metrics`]).
     pub fn get(&self, gate: impl AsRef<str>) -> Option<bool> {
+        self.asked.count(gate.as_ref());
         self.row.get(gate.as_ref())
     }
 
@@ -68,7 +77,7 @@ impl Snapshot {
             enabled: names(&mut on.into_iter()),
             disabled: names(&mut off.into_iter()),
         };
-        Snapshot { row, feature_set: String::new(), source: Source::Fixed }
+        Snapshot::new(row, String::new(), Source::Fixed)
     }
 
     /// For bootstrap, before there is an API: a manifest as `lockgate gates render` writes it.
@@ -88,6 +97,6 @@ impl Snapshot {
 
     pub(crate) fn of_object(object: &FeatureGate, version: &str, source: Source) -> Option<Snapshot> {
         let feature_set = object.spec.feature_set.clone().unwrap_or_default();
-        object.row(version).map(|row| Snapshot { row, feature_set, source })
+        object.row(version).map(|row| Snapshot::new(row, feature_set, source))
     }
 }

@@ -195,6 +195,7 @@ async fn added_previewed_proven_retired() {
     world.bad("retire FastPath --registry DIR/released/1.6.0.json", "main.rs:1").await;
     world.write("src/main.rs", "fn main() {}\n");
     world.bad("retire FastPath --registry DIR/released", "1.5.0").await;
+    world.bad("retire FastPath --registry DIR/released/1.6.0.json CLUSTER", "version 1.5.0 still needs it").await;
     world.good("retire FastPath --registry DIR/released/1.6.0.json").await;
     assert!(!world.read("src/gates.rs").contains("FastPath"), "code that asks for it does not compile");
     let controller = world.release("1.7.0", Some(controller)).await;

@@ -199,6 +199,18 @@ fn nothing_else_leads_out_of_a_set() {
                 let answer = http.send("DELETE", path, "application/json", "").await;
                 assert_eq!((answer.code, text(&answer)), (403, Some(why.as_str())), "{set}: DELETE {path}");
             }
+            // A rule that compares two specs says nothing where there is only one.
+            let mut object = good(&mut http, "GET", CLUSTER, Value::Null).await;
+            object.as_object_mut().unwrap().remove("spec");
+            let remove = json!([{"op": "remove", "path": "/spec"}]).to_string();
+            let answers = [
+                http.json("PUT", CLUSTER, object).await,
+                http.merge(CLUSTER, json!({"spec": null})).await,
+                http.send("PATCH", CLUSTER, "application/json-patch+json", remove).await,
+            ];
+            for answer in answers {
+                assert!(answer.code == 422 && text(&answer).unwrap().contains("spec: Required value"), "{set}: {}", answer.body);
+            }
             for new in ["absent", "\"\"", "TechPreviewNoUpgrade", "DevPreviewNoUpgrade", "CustomNoUpgrade", "OKD"] {
                 let again = http.json("POST", GATES, gate("cluster", spec(new))).await;
                 assert_eq!((again.code, again.body["reason"].as_str()), (409, Some("AlreadyExists")), "{set} to {new}");
@@ -296,10 +308,14 @@ fn records_are_only_added_to() {
         };
         let changed = denied("entries of registries and of the audit trail are added, never changed");
         let deleted = denied("registries and the audit trail are kept, they cannot be deleted");
+        let label = denied("registries and the audit trail keep the label gates.lockgate.io/kind");
         for (method, path, patch, why) in [
             ("PATCH", &one, json!({"data": {"1": "b"}}), &changed),
             ("PATCH", &one, json!({"data": null}), &changed),
             ("PATCH", &one, json!({"data": {"1": "b"}, "metadata": {"labels": null}}), &changed),
+            // What has no label would be no record any more, and could be deleted.
+            ("PATCH", &one, json!({"metadata": {"labels": null}}), &label),
+            ("PATCH", &one, json!({"metadata": {"labels": {featureset::config_map::LABEL: "registry"}}}), &label),
             ("DELETE", &one, json!({}), &deleted),
             ("DELETE", &maps, json!({}), &deleted),
         ] {

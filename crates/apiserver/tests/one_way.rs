@@ -96,9 +96,9 @@ async fn call(http: &mut Http, random: &mut Random) -> String {
     let (cluster, definition) =
         (format!("{CONFIG}/featuregates/cluster"), format!("{DEFINITIONS}/featuregates.config.openshift.io"));
     let names = ["feature-gate", "keep", "records"].map(|name| format!("{name}.gates.lockgate.io"));
-    let name = &names[random.below(2)];
+    let name = &names[random.below(names.len())];
     let spec = random.spec();
-    let (what, answer) = match random.below(14) {
+    let (what, answer) = match random.below(15) {
         0 | 1 => ("merge", http.merge(&cluster, json!({"spec": spec})).await.code),
         2 => ("apply", put(http, &cluster, &gate(spec.clone())).await),
         3 => {
@@ -128,6 +128,11 @@ async fn call(http: &mut Http, random: &mut Random) -> String {
                 {"op": "remove", "path": "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/featureSet/x-kubernetes-validations"}]);
             let code = http.send("PATCH", &definition, "application/json-patch+json", rules.to_string()).await.code;
             ("take the rules out of the definition", code)
+        }
+        13 => {
+            // The trail is still there then, and still counts.
+            let trail = format!("/api/v1/namespaces/{NAMESPACE}/configmaps/gates-audit-1");
+            ("take the label off the audit trail", http.merge(&trail, json!({"metadata": {"labels": null}})).await.code)
         }
         12 => ("delete the definition", http.send("DELETE", &definition, "application/json", "").await.code),
         _ => {

@@ -83,7 +83,7 @@ pub struct Trail {
 }
 
 impl Trail {
-    /// Reads the objects with the label, in whatever order they come.
+    /// Reads the objects of the trail, in whatever order they come; others are left out.
     pub fn read(objects: &[Value]) -> Result<Trail, AuditError> {
         let mut sorted: Vec<&Value> = objects.iter().filter(|object| number(object).is_some()).collect();
         sorted.sort_by_key(|object| number(object));
@@ -118,6 +118,8 @@ impl Trail {
             Some(object) => empty(namespace, number(object).unwrap_or(1) + 1),
             None => empty(namespace, 1),
         };
+        // Those who list the trail go by its label.
+        object["metadata"]["labels"][LABEL] = LABEL_VALUE.into();
         let key = format!("{:06}", self.entries.len() + 1);
         object["data"][key] = serde_json::to_string(entry).unwrap_or_default().into();
         object
@@ -130,6 +132,11 @@ fn empty(namespace: &str, number: u64) -> Value {
         "metadata": {"name": format!("{NAME}-{number}"), "namespace": namespace, "labels": {LABEL: LABEL_VALUE}},
         "data": {},
     })
+}
+
+/// Whether it is an object of the trail. By its name alone: a label can be taken off, and then half a trail would pass for all of it.
+pub fn is_part(object: &Value) -> bool {
+    number(object).is_some()
 }
 
 fn number(object: &Value) -> Option<u64> {

@@ -197,6 +197,8 @@ pub struct RetireFacts {
     pub references: Vec<String>,
     /// Registries of versions that are released or installed.
     pub registries: Vec<Registry>,
+    /// Installed versions whose registry cannot be read, with the reason.
+    pub unreadable: Vec<String>,
 }
 
 /// A gate may go if nobody asks for it any more: it is off everywhere, or it is on by default everywhere and was so in
@@ -218,6 +220,14 @@ pub fn plan_retire(file: &GatesFile, name: &str, facts: &RetireFacts) -> Result<
     if default && !facts.registries.iter().any(|registry| is_default(registry, name)) {
         reasons.push("no released version is known that had it on in Default, in all profiles".to_owned());
     }
+    // Without a look at what is out nobody knows who still needs it; a gate of this very release is in none.
+    if !default && facts.registries.is_empty() && gate.since < version {
+        reasons.push(format!(
+            "it is known since {}, and no version that is out was looked at: name registries, or the cluster",
+            gate.since
+        ));
+    }
+    reasons.extend(facts.unreadable.iter().map(|why| format!("an installed version may need it: {why}")));
     let still_choosing =
         |registry: &&Registry| registry.profiles.iter().any(|profile| is_choice(registry, profile, name));
     for registry in facts.registries.iter().filter(known).filter(still_choosing) {

@@ -49,17 +49,32 @@ pub fn version_of(object: &Value) -> Option<&str> {
     object["metadata"]["annotations"][VERSION_ANNOTATION].as_str().filter(|version| !version.is_empty())
 }
 
+/// The version whose registry this is, by its metadata. A copy under another name speaks for nobody: of two that differ, one
+/// would have to be chosen.
+pub fn registry_of(object: &Value) -> Option<&str> {
+    let is_registry = object["metadata"]["labels"][LABEL] == LABEL_VALUE;
+    version_of(object).filter(|version| is_registry && object["metadata"]["name"] == registry_name(version))
+}
+
 /// Reads an object of the cluster. Its name, its annotation and its content must speak of one version.
 pub fn of_config_map(object: &Value) -> Result<Registry, RegistryError> {
     let text = object["data"][KEY].as_str();
     let text = text.ok_or_else(|| RegistryError::Malformed(format!("the object has no data[{KEY:?}]")))?;
     let registry = Registry::from_json(text)?;
     match version_of(object) {
-        Some(version) if version == registry.version => Ok(registry),
+        Some(version) if version == registry.version => check_name(object, registry),
         other => {
             let wanted = other.unwrap_or_default().to_owned();
             Err(RegistryError::OtherVersion { found: registry.version, wanted })
         }
+    }
+}
+
+fn check_name(object: &Value, registry: Registry) -> Result<Registry, RegistryError> {
+    let (found, wanted) = (object["metadata"]["name"].as_str().unwrap_or_default(), registry_name(&registry.version));
+    match found == wanted {
+        true => Ok(registry),
+        false => Err(RegistryError::Name { version: registry.version, found: found.to_owned(), wanted }),
     }
 }
 
@@ -77,5 +92,16 @@ mod tests {
             let ok = |label: &str| !label.is_empty() && !label.starts_with('-') && !label.ends_with('-');
             assert!(name.split('.').all(ok) && name.len() < 253, "{name}");
         }
+    }
+
+    #[test]
+    fn a_copy_under_another_name_speaks_for_nobody() {
+        let file = crate::GatesFile::parse("schema = 1\nversion = \"1.4.0\"\n").unwrap();
+        let mut object = to_config_map(&Registry::of_file(&file, "1.4.0").unwrap(), NAMESPACE);
+        assert_eq!((registry_of(&object), of_config_map(&object).is_ok()), (Some("1.4.0"), true));
+        object["metadata"]["name"] = "gates-copy".into();
+        assert_eq!(registry_of(&object), None);
+        let error = of_config_map(&object).unwrap_err().to_string();
+        assert_eq!(error, "the registry of version \"1.4.0\" is named gates-1.4.0, and this is named \"gates-copy\"");
     }
 }

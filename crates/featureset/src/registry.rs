@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::{
     canonical::digest_of,
     file::GatesFile,
-    set::{LISTED, Set},
+    set::{LISTED, ORDER, Set},
 };
 
 /// The number of the layout below. A reader takes no other.
@@ -63,10 +63,16 @@ pub enum RegistryError {
     Schema(String),
     #[error("its digest is {found}, and its content has {computed}: it was changed after it was written")]
     Digest { found: String, computed: String },
-    #[error("it is of version {found:?}, and {wanted:?} was asked for")]
+    #[error("its content is of version {found:?}, and its annotation says {wanted:?}")]
     OtherVersion { found: String, wanted: String },
+    #[error("the registry of version {version:?} is named {wanted}, and this is named {found:?}")]
+    Name { version: String, found: String, wanted: String },
     #[error("set {set} of profile {profile}: gate {gate} is in {place} of the two lists")]
     NotDisjoint { profile: String, set: String, gate: String, place: &'static str },
+    #[error("profile {profile}: gate {gate} is on in {small} and not in {wide}, which must hold all of {small}")]
+    Order { profile: String, gate: String, small: Set, wide: Set },
+    #[error("set {set} of profile {profile}: gate {gate} is on without {dependency}, which it depends on")]
+    Dependency { profile: String, set: String, gate: String, dependency: String },
     #[error("it has no lists for set {set} of profile {profile}")]
     NoLists { profile: String, set: String },
 }
@@ -147,6 +153,7 @@ impl Registry {
         let mut lists = BTreeMap::new();
         for entry in written.resolved {
             check_lists(&gates, &entry)?;
+            check_dependencies(&gates, &entry)?;
             // A set that a later release has invented is not for this reader.
             if let Ok(set) = entry.set.parse::<Set>() {
                 lists.insert((entry.profile.clone(), set), entry);
@@ -155,8 +162,22 @@ impl Registry {
         let registry = Registry { version: written.version, profiles: written.profiles, gates, lists, digest };
         for profile in &registry.profiles {
             registry.lists(profile, Set::Default)?;
+            registry.check_order(profile)?;
         }
         Ok(registry)
+    }
+
+    /// What `gates.toml` is held to, also where the registry was made by something else.
+    fn check_order(&self, profile: &str) -> Result<(), RegistryError> {
+        for (small, wide) in ORDER {
+            let of = |set| self.lists.get(&(profile.to_owned(), set)).map(|lists| &lists.enabled);
+            let (Some(inner), Some(outer)) = (of(small), of(wide)) else { continue };
+            if let Some(gate) = inner.difference(outer).next() {
+                let (profile, gate) = (profile.to_owned(), gate.clone());
+                return Err(RegistryError::Order { profile, gate, small, wide });
+            }
+        }
+        Ok(())
     }
 
     fn content(&self) -> Value {
@@ -209,4 +230,17 @@ fn check_lists(gates: &BTreeMap<String, GateInfo>, lists: &Lists) -> Result<(), 
         return Err(RegistryError::NotDisjoint { profile, set, gate, place });
     }
     Ok(())
+}
+
+/// Only custom lists may turn a gate on without what it depends on, and those are not in here.
+fn check_dependencies(gates: &BTreeMap<String, GateInfo>, lists: &Lists) -> Result<(), RegistryError> {
+    let on = lists.enabled.iter().filter_map(|name| gates.get(name));
+    let mut pairs = on.flat_map(|gate| gate.depends_on.iter().map(move |dependency| (&gate.name, dependency)));
+    match pairs.find(|(_, dependency)| !lists.enabled.contains(*dependency)) {
+        None => Ok(()),
+        Some((gate, dependency)) => {
+            let (profile, set) = (lists.profile.clone(), lists.set.clone());
+            Err(RegistryError::Dependency { profile, set, gate: gate.clone(), dependency: dependency.clone() })
+        }
+    }
 }

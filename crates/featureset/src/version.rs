@@ -80,18 +80,17 @@ pub fn check_upgradeable(
     operator: Option<&ClusterOperator>,
     version: &str,
 ) -> Result<(), VersionError> {
-    let from = object.latest().unwrap_or_default();
-    let minor = |text: &str| text.parse::<Version>().ok();
     let blocked = operator.and_then(|operator| find_condition(&operator.status.conditions, "Upgradeable"));
-    match (minor(from), minor(version), blocked) {
-        (Some(old), Some(new), Some(condition)) if new > old && !condition.is_true() => {
-            Err(VersionError::NotUpgradeable {
-                from: from.to_owned(),
-                to: version.to_owned(),
-                why: condition.message.clone(),
-            })
-        }
-        _ => Ok(()),
+    let (Some(from), Some(blocked)) = (object.latest(), blocked.filter(|condition| !condition.is_true())) else {
+        return Ok(());
+    };
+    let refused =
+        |why: String| Err(VersionError::NotUpgradeable { from: from.to_owned(), to: version.to_owned(), why });
+    match (from.parse::<Version>(), version.parse::<Version>()) {
+        (Ok(old), Ok(new)) if new > old => refused(blocked.message.clone()),
+        (Ok(_), Ok(_)) => Ok(()),
+        // Whatever it is, it must not be the way round.
+        (Err(error), _) | (_, Err(error)) => refused(format!("{}; and {error}", blocked.message)),
     }
 }
 
@@ -140,6 +139,7 @@ mod tests {
         let object = begin(&object, "1.5.0", "t").unwrap();
         assert_eq!(begin(&object, "1.5.0", "later"), Ok(object.clone()));
         assert_eq!(begin(&object, "1.6.0", "t"), Err(VersionError::UnderWay("1.5.0".to_owned())));
+        assert_eq!(object.running(), ["1.4.0", "1.5.0"]);
         let error = complete(&object, "1.4.0", "t").unwrap_err().to_string();
         assert_eq!(error, "1.4.0 is not under way; 1.5.0 is");
         let object = abort(&object, "1.5.0", "t").unwrap();
@@ -149,6 +149,7 @@ mod tests {
         );
         let object = complete(&object, "1.4.0", "t").unwrap();
         assert_eq!(history(&object), "1.4.0:Completed 1.5.0:Partial 1.4.0:Completed");
+        assert_eq!(object.running(), ["1.4.0"]);
         assert_eq!(begin(&object, " ", "t"), Err(VersionError::Empty));
     }
 
@@ -169,7 +170,7 @@ mod tests {
         let condition =
             crate::object::Condition::new("Upgradeable", false, "R", "\"TechPreviewNoUpgrade\" does not allow updates");
         operator.status.conditions.push(condition);
-        for (version, ok) in [("1.4.1", true), ("1.3.0", true), ("1.5.0", false), ("2.0.0", false)] {
+        for (version, ok) in [("1.4.1", true), ("1.3.0", true), ("1.5.0", false), ("2.0.0", false), ("v1.4.1", false)] {
             assert_eq!(check_upgradeable(&object, Some(&operator), version).is_ok(), ok, "{version}");
         }
         assert!(check_upgradeable(&object, None, "1.5.0").is_ok());

@@ -6,7 +6,7 @@ use featureset::{
     Choice, Set,
     object::{ClusterOperator, ClusterVersion, FeatureGate},
 };
-use serde_json::Value;
+use serde_json::{Value, json};
 
 fn dump(name: &str) -> Value {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata/openshift").join(name);
@@ -78,4 +78,17 @@ fn payload_manifests_of_openshift_are_read() {
         read += 1;
     }
     assert!(read >= 4, "{read} manifests");
+}
+
+/// The definitions take any text there, so one that nobody knows must be read, and kept.
+#[test]
+fn texts_that_nobody_knows_are_kept() {
+    let entry = json!({"state": "Weird", "startedTime": null, "completionTime": null, "version": "1.4.0", "image": "", "verified": false});
+    let condition = json!({"type": "Odd", "status": "Perhaps", "lastTransitionTime": "", "reason": "", "message": ""});
+    let status = json!({"desired": {"version": "1.4.0", "image": ""}, "history": [entry], "conditions": [condition]});
+    let old = json!({"apiVersion": "config.openshift.io/v1", "kind": "ClusterVersion", "metadata": {"name": "version"},
+        "spec": {}, "status": status});
+    let read: ClusterVersion = serde_json::from_value(old.clone()).unwrap();
+    assert_eq!(read.versions(), ["1.4.0"]);
+    same(&old, &serde_json::to_value(read).unwrap(), "");
 }

@@ -10,7 +10,7 @@ use featureset::{
     object::StatusRow,
     sync::{FieldWrite, Held, Write},
 };
-use serde_json::json;
+use serde_json::{Value, json};
 use support::{Cluster, registry};
 
 #[test]
@@ -66,8 +66,7 @@ impl Script {
                 self.cluster.registries.retain(|object| featureset::config_map::version_of(object) != Some(version));
             }
             ["corrupt", "registry", version] => {
-                let is_it =
-                    |object: &&mut serde_json::Value| featureset::config_map::version_of(object) == Some(version);
+                let is_it = |object: &&mut Value| featureset::config_map::version_of(object) == Some(version);
                 let object = self.cluster.registries.iter_mut().find(is_it).unwrap();
                 let text = object["data"]["registry.json"].as_str().unwrap().replacen(
                     "\"since\": \"1.0\"",
@@ -75,6 +74,11 @@ impl Script {
                     1,
                 );
                 object["data"]["registry.json"] = text.into();
+            }
+            // Made by somebody else, with a digest that is right: `forge 1.4.0 OKD A` turns A round in one set.
+            ["forge", version, set, gate] => {
+                let is_it = |object: &&mut Value| featureset::config_map::version_of(object) == Some(version);
+                forge(self.cluster.registries.iter_mut().find(is_it).unwrap(), set, gate);
             }
             ["corrupt", "audit"] => self.cluster.audit[0]["data"]["000001"] = "{".into(),
             // By hand: `edit 1.4.0 A` turns the row round and puts A into both lists.
@@ -161,6 +165,7 @@ impl Script {
                 format!("{} {version}", if marked.is_some() { "mark" } else { "unmark" })
             }
             Write::DeleteRegistry { name, .. } => format!("delete {name}"),
+            Write::ForgetAck(ack) => format!("forget {} of {}", ack.component, ack.version),
         };
         let names: Vec<String> = writes.iter().map(name).collect();
         let mut text = format!("writes: {}\n", if names.is_empty() { "none".to_owned() } else { names.join(", ") });
@@ -185,6 +190,23 @@ fn describe_fields(fields: &FieldWrite) -> String {
         format!(" taking {gate} from {}", managers.iter().cloned().collect::<Vec<_>>().join("+"))
     });
     format!("fields of {}{}", fields.name, taken.collect::<String>())
+}
+
+fn forge(object: &mut Value, set: &str, gate: &str) {
+    let text = object["data"]["registry.json"].as_str().unwrap();
+    let mut content: Value = serde_json::from_str(text).unwrap();
+    let lists = content["resolved"].as_array_mut().unwrap().iter_mut().find(|lists| lists["set"] == set).unwrap();
+    for list in ["enabled", "disabled"] {
+        let names = lists[list].as_array_mut().unwrap();
+        let before = names.len();
+        names.retain(|name| name != gate);
+        if names.len() == before {
+            names.push(gate.into());
+        }
+    }
+    content.as_object_mut().unwrap().remove("digest");
+    content["digest"] = featureset::canonical::digest_of(&content).into();
+    object["data"]["registry.json"] = content.to_string().into();
 }
 
 fn gates(row: &StatusRow) -> String {

@@ -10,6 +10,7 @@ use featuregate::Version;
 use featureset::{
     Gate, GatesFile, Set,
     change::{Changed, Flip, Proof, RetireFacts, apply_edits, plan_add, plan_demote, plan_promote, plan_retire},
+    config_map::NAMESPACE,
     evidence::Evidence,
     file::Edit,
 };
@@ -19,6 +20,7 @@ use crate::{
     code,
     disk::{self, Source, targets},
     output::Output,
+    plan_source,
 };
 
 #[derive(clap::Args, Debug)]
@@ -87,6 +89,15 @@ pub struct Retire {
     /// Registries of released and installed versions, as files or folders of ConfigMaps.
     #[arg(long)]
     registry: Vec<PathBuf>,
+    /// Asks the cluster that kubectl would speak to for the versions that run there.
+    #[arg(long)]
+    cluster: bool,
+    /// Asks the cluster of this file.
+    #[arg(long)]
+    kubeconfig: Option<PathBuf>,
+    /// Where registries and leases of the cluster are.
+    #[arg(long, default_value = NAMESPACE)]
+    namespace: String,
     #[arg(long)]
     dry_run: bool,
 }
@@ -156,7 +167,13 @@ impl Retire {
         for dir in &dirs {
             references.extend(code::references(dir, &names, &generated)?);
         }
-        let facts = RetireFacts { references, registries: disk::registries(&self.registry)? };
+        let mut facts =
+            RetireFacts { references, registries: disk::registries(&self.registry)?, ..RetireFacts::default() };
+        if self.cluster || self.kubeconfig.is_some() {
+            let (there, unreadable) = plan_source::running(self.kubeconfig.as_deref(), &self.namespace)?;
+            facts.registries.extend(there);
+            facts.unreadable = unreadable;
+        }
         finish(&source, plan_retire(&source.file, &self.name, &facts)?, self.dry_run)
     }
 }

@@ -8,8 +8,8 @@ use std::{
 use anyhow::{Context, Result, bail};
 use featureset::{
     Registry,
-    audit::{self, Trail},
-    config_map::{LABEL, LABEL_VALUE, of_config_map, version_of},
+    audit::Trail,
+    config_map::{LABEL, of_config_map, registry_of},
     definition,
     object::{ClusterVersion, FeatureGate, UpdateState},
     plan::Known,
@@ -73,10 +73,9 @@ pub fn of_cluster(kubeconfig: Option<&Path>, namespace: &str) -> Result<Known> {
         let gate: Option<FeatureGate> = cluster.read(FeatureGate::PLURAL, FeatureGate::NAME).await?;
         let Some(gate) = gate else { bail!("there is no FeatureGate {}", FeatureGate::NAME) };
         let version: Option<ClusterVersion> = cluster.read(ClusterVersion::PLURAL, ClusterVersion::NAME).await?;
-        let records = cluster.kube.list(&Place::namespaced("/api/v1", namespace, "configmaps"), Some(LABEL)).await?;
+        let records = cluster.kube.list(&Place::namespaced("/api/v1", namespace, "configmaps"), None).await?;
         let (registries, missing) = registries(&records, &versions(&gate, version.as_ref()));
-        let trail: Vec<Value> = with(&records, audit::LABEL_VALUE).cloned().collect();
-        let trail = Trail::read(&trail).context("the audit trail cannot be read, so nothing can be planned")?;
+        let trail = Trail::read(&records).context("the audit trail cannot be read, so nothing can be planned")?;
         Ok(Known {
             recorded: trail.one_way(),
             registries,
@@ -90,6 +89,21 @@ pub fn of_cluster(kubeconfig: Option<&Path>, namespace: &str) -> Result<Known> {
     })
 }
 
+/// Registries of the versions that parts of the cluster run with now or may run with, and why some cannot be read.
+pub fn running(kubeconfig: Option<&Path>, namespace: &str) -> Result<(Vec<Registry>, Vec<String>)> {
+    block_on(async {
+        let cluster = Cluster::connect(Reach::new(kubeconfig, namespace)).await?;
+        let version: Option<ClusterVersion> = cluster.read(ClusterVersion::PLURAL, ClusterVersion::NAME).await?;
+        let Some(version) = version else { bail!("there is no ClusterVersion {}", ClusterVersion::NAME) };
+        let mut versions: Vec<String> = version.running().into_iter().map(str::to_owned).collect();
+        versions.extend(cluster.acks().await?.into_iter().map(|ack| ack.version));
+        versions.sort();
+        versions.dedup();
+        let records = cluster.kube.list(&Place::namespaced("/api/v1", namespace, "configmaps"), Some(LABEL)).await?;
+        Ok(registries(&records, &versions))
+    })
+}
+
 /// Those that have a row, or are to have one.
 fn versions(gate: &FeatureGate, version: Option<&ClusterVersion>) -> Vec<String> {
     let mut all: Vec<&str> = version.and_then(|version| version.latest()).into_iter().collect();
@@ -99,14 +113,10 @@ fn versions(gate: &FeatureGate, version: Option<&ClusterVersion>) -> Vec<String>
     all.into_iter().filter(|version| seen.insert(*version)).map(str::to_owned).collect()
 }
 
-fn with<'a>(records: &'a [Value], value: &'a str) -> impl Iterator<Item = &'a Value> {
-    records.iter().filter(move |object| object["metadata"]["labels"][LABEL] == value)
-}
-
 /// Registries of these versions, and why some cannot be used.
 fn registries(records: &[Value], versions: &[String]) -> (Vec<Registry>, Vec<String>) {
-    let of = |object| version_of(object).map(|version| (version, of_config_map(object)));
-    let mut there: BTreeMap<&str, _> = with(records, LABEL_VALUE).filter_map(of).collect();
+    let of = |object| registry_of(object).map(|version| (version, of_config_map(object)));
+    let mut there: BTreeMap<&str, _> = records.iter().filter_map(of).collect();
     let (mut registries, mut missing) = (Vec::new(), Vec::new());
     for version in versions {
         match there.remove(version.as_str()) {

@@ -13,15 +13,20 @@ impl Kube {
     /// Never returns. Notifies at every event, and whenever a watch ended, as something may have been missed. Whoever
     /// looks afresh then needs to know nothing of what happened in between.
     pub async fn notify_events(self, place: Place, label: Option<&'static str>, changed: Arc<Notify>) {
+        self.on_events(place, label, || changed.notify_one()).await;
+    }
+
+    /// The same for whoever wants to know more than that there was something.
+    pub async fn on_events(self, place: Place, label: Option<&'static str>, told: impl Fn()) {
         let mut wait = BACKOFF.0;
         loop {
             if let Ok(mut events) = self.watch(&place, label, None).await.map(Box::pin) {
                 while let Some(Ok(_)) = events.next().await {
                     wait = BACKOFF.0;
-                    changed.notify_one();
+                    told();
                 }
             }
-            changed.notify_one();
+            told();
             tokio::time::sleep(wait).await;
             wait = (wait * 2).min(BACKOFF.1);
         }

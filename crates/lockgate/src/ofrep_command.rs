@@ -28,13 +28,13 @@ struct Ofrep {
     /// Serves the store's features alone, without any Kubernetes-style API.
     #[arg(long, requires = "store_endpoints", conflicts_with_all = ["kubeconfig", "namespace"])]
     no_feature_sets: bool,
-    /// The server's certificate, with its chain, for https.
+    /// The server's certificate, with its chain, for https; read again when it is renewed, as is the key.
     #[arg(long, requires = "tls_private_key_file")]
     tls_cert_file: Option<PathBuf>,
     /// The key of that certificate.
     #[arg(long, requires = "tls_cert_file")]
     tls_private_key_file: Option<PathBuf>,
-    /// Tokens, one on each line; whoever asks needs one of them.
+    /// Tokens, one on each line; whoever asks needs one of them. Read again when it changes.
     #[arg(long)]
     token_file: Option<PathBuf>,
 }
@@ -120,6 +120,7 @@ async fn serve(command: Ofrep) -> Result<(), Box<dyn Error>> {
     tracing::info!(address = %listener.local_addr()?, tls = tls.is_some(), "serving gates over OFREP");
     let (sender, views) = watch::channel(Arc::new(sources.first_view()));
     let mut followers = sources.follow(command.namespace, sender);
+    followers.spawn(ofrep::reload(tls.clone(), tokens.clone(), ofrep::RELOAD_EVERY));
     let router = ofrep::router(views, tokens);
     let serving = async {
         match tls {

@@ -2,6 +2,8 @@
 
 #[path = "feature_sets/field_gates.rs"]
 mod field_gates;
+#[path = "feature_sets/story.rs"]
+mod story;
 
 use std::{
     fs,
@@ -88,6 +90,7 @@ impl World {
                 "Default" => "\"Default\", \"OKD\", \"TechPreviewNoUpgrade\", \"DevPreviewNoUpgrade\"",
                 "TechPreviewNoUpgrade" => "\"TechPreviewNoUpgrade\", \"DevPreviewNoUpgrade\"",
                 "DevPreviewNoUpgrade" => "\"DevPreviewNoUpgrade\"",
+                "OKD" => "\"OKD\"",
                 _ => "",
             };
             toml += &format!(

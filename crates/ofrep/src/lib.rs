@@ -2,12 +2,13 @@
 //! follows, and over the cluster features of a store.
 //!
 //! What is answered is decided in `evaluate` (`sets` and `store` for the two kinds of gates), from a [`View`]; `serve` is
-//! HTTP around it, `tls` and `token` say to whom, and `follow` and `follow_store` keep the view.
+//! HTTP around it, `tls` and `token` say to whom (`reload` looks whether their files were renewed), and `follow` and `follow_store` keep the view.
 
 mod evaluate;
 mod follow;
 mod follow_store;
 mod refusal;
+mod reload;
 mod serve;
 mod sets;
 mod store;
@@ -19,6 +20,7 @@ pub use client::Client as StoreClient;
 pub use evaluate::{Answer, bulk, single};
 pub use follow::{FollowError, follow};
 pub use follow_store::{connect_store, follow_store};
+pub use reload::{RELOAD_EVERY, reload};
 pub use serve::{EVENTS, router, serve, serve_tls};
 pub use tls::{Tls, TlsError};
 pub use token::{TokenError, Tokens};

@@ -4,7 +4,7 @@ use std::{
     io,
     net::SocketAddr,
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{Arc, Mutex, PoisonError, RwLock},
     time::Duration,
 };
 
@@ -18,6 +18,8 @@ use tokio::{
     sync::mpsc,
 };
 use tokio_rustls::{TlsAcceptor, server::TlsStream};
+
+use crate::reload::Seen;
 
 const HANDSHAKE_MAX: Duration = Duration::from_secs(10);
 /// Connections that are through and not served yet.
@@ -33,34 +35,66 @@ pub enum TlsError {
     Config(#[from] rustls::Error),
 }
 
+/// Cheap to clone; all clones are one.
 #[derive(Clone)]
 pub struct Tls {
-    acceptor: TlsAcceptor,
+    acceptor: Arc<RwLock<TlsAcceptor>>,
+    files: Arc<Files>,
+}
+
+struct Files {
+    certificate: PathBuf,
+    key: PathBuf,
+    seen: Mutex<Seen>,
 }
 
 impl Tls {
     /// PEM files: the chain with the server's certificate first, and its key.
     pub fn read(certificate: &Path, key: &Path) -> Result<Tls, TlsError> {
-        let failed = |what, path: &Path| {
-            let path = path.to_owned();
-            move |source| TlsError::Read { what, path, source }
-        };
-        let chain = CertificateDer::pem_file_iter(certificate)
-            .and_then(Iterator::collect)
-            .map_err(failed("certificates", certificate))?;
-        let chain: Vec<CertificateDer<'static>> = chain;
-        if chain.is_empty() {
-            return Err(TlsError::NoCertificate(certificate.to_owned()));
-        }
-        let key = PrivateKeyDer::from_pem_file(key).map_err(failed("a private key", key))?;
-        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-        let mut config = ServerConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()?
-            .with_no_client_auth()
-            .with_single_cert(chain, key)?;
-        config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
-        Ok(Tls { acceptor: TlsAcceptor::from(Arc::new(config)) })
+        let mut seen = Seen::default();
+        let (certificate, key) = (certificate.to_owned(), key.to_owned());
+        seen.changes(&[&certificate, &key]);
+        let acceptor = Arc::new(RwLock::new(acceptor(&certificate, &key)?));
+        Ok(Tls { acceptor, files: Arc::new(Files { certificate, key, seen: Mutex::new(seen) }) })
     }
+
+    /// Reads the files again if one of them has changed; true if so. While only one of the two is renewed they do not fit, which is
+    /// an error, and the other one's renewal mends it.
+    pub(crate) fn reload(&self) -> Result<bool, TlsError> {
+        let Files { certificate, key, seen } = &*self.files;
+        if !seen.lock().unwrap_or_else(PoisonError::into_inner).changes(&[certificate, key]) {
+            return Ok(false);
+        }
+        *self.acceptor.write().unwrap_or_else(PoisonError::into_inner) = acceptor(certificate, key)?;
+        Ok(true)
+    }
+
+    /// What new connections get.
+    fn acceptor(&self) -> TlsAcceptor {
+        self.acceptor.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+fn acceptor(certificate: &Path, key: &Path) -> Result<TlsAcceptor, TlsError> {
+    let failed = |what, path: &Path| {
+        let path = path.to_owned();
+        move |source| TlsError::Read { what, path, source }
+    };
+    let chain = CertificateDer::pem_file_iter(certificate)
+        .and_then(Iterator::collect)
+        .map_err(failed("certificates", certificate))?;
+    let chain: Vec<CertificateDer<'static>> = chain;
+    if chain.is_empty() {
+        return Err(TlsError::NoCertificate(certificate.to_owned()));
+    }
+    let key = PrivateKeyDer::from_pem_file(key).map_err(failed("a private key", key))?;
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let mut config = ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()?
+        .with_no_client_auth()
+        .with_single_cert(chain, key)?;
+    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    Ok(TlsAcceptor::from(Arc::new(config)))
 }
 
 type Shaken = (TlsStream<TcpStream>, SocketAddr);
@@ -105,7 +139,7 @@ async fn accept(mut listener: TcpListener, tls: Tls, shaken: mpsc::Sender<Shaken
             accepted = Listener::accept(&mut listener) => accepted,
             () = shaken.closed() => return,
         };
-        let (acceptor, shaken) = (tls.acceptor.clone(), shaken.clone());
+        let (acceptor, shaken) = (tls.acceptor(), shaken.clone());
         tokio::spawn(async move {
             let _ = stream.set_nodelay(true);
             match tokio::time::timeout(HANDSHAKE_MAX, acceptor.accept(stream)).await {

@@ -1,6 +1,10 @@
 //! The protocol over TLS, with a client that trusts only the certificate in the file.
 
-use std::{fs, sync::Arc, time::Duration};
+use std::{
+    fs,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use ofrep::{Source, Store, StoreFeature, Tls, TlsError, Tokens, View, router, serve_tls};
 use rustls::{ClientConfig, RootCertStore, pki_types::ServerName};
@@ -38,29 +42,9 @@ async fn answers_over_tls_and_for_tokens() {
     let _silent = TcpStream::connect(address).await.unwrap();
     let mut plain = TcpStream::connect(address).await.unwrap();
     plain.write_all(b"GET / HTTP/1.1\r\n\r\n").await.unwrap();
-    let mut roots = RootCertStore::empty();
-    roots.add(pair.cert.der().clone()).unwrap();
-    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-    let config = ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .unwrap()
-        .with_root_certificates(roots)
-        .with_no_client_auth();
-    let connector = TlsConnector::from(Arc::new(config));
-    for (token, status) in [("secret", "200 OK"), ("other", "401 Unauthorized")] {
-        let stream = TcpStream::connect(address).await.unwrap();
-        let mut stream = connector.connect(ServerName::try_from("localhost").unwrap(), stream).await.unwrap();
-        let request = format!(
-            "POST /ofrep/v1/evaluate/flags/store.X HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\
-             Authorization: Bearer {token}\r\nContent-Length: 0\r\n\r\n"
-        );
-        stream.write_all(request.as_bytes()).await.unwrap();
-        let mut said = Vec::new();
-        let read = stream.read_to_end(&mut said);
-        // A close without a farewell is no concern of this test.
-        let _ = tokio::time::timeout(Duration::from_secs(30), read).await.unwrap();
-        let said = String::from_utf8_lossy(&said);
-        assert!(said.starts_with(&format!("HTTP/1.1 {status}")), "{said}");
+    let connector = trusting(&pair);
+    for (token, code) in [("secret", 200), ("other", 401)] {
+        assert_eq!(status(address, connector.clone(), token).await, Some(code));
     }
 }
 
@@ -80,4 +64,67 @@ fn files_that_are_no_good_are_named() {
     assert!(matches!(Tls::read(&certificate, &key), Err(TlsError::Config(_))), "a key of another certificate");
     let error = Tokens::read(&empty).err().unwrap().to_string();
     assert_eq!(error, format!("the token file {} has no token; write one on each line", empty.display()));
+}
+
+/// Files that others renew: what is new holds for the next connection and the next question, and what cannot be used for none.
+#[tokio::test]
+async fn renewed_files_are_read_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let old = files(&dir);
+    let [certificate, key, tokens] = ["tls.crt", "tls.key", "tokens"].map(|name| dir.path().join(name));
+    fs::write(&tokens, "first\n").unwrap();
+    let (tls, read) = (Tls::read(&certificate, &key).unwrap(), Tokens::read(&tokens).unwrap());
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let (_sender, views) = watch::channel(Arc::new(View { store: Source::known(Store::default()), ..View::default() }));
+    tokio::spawn(serve_tls(listener, tls.clone(), router(views, Some(read.clone()))));
+    tokio::spawn(ofrep::reload(Some(tls), Some(read), Duration::from_millis(10)));
+    let until = |pair: &rcgen::CertifiedKey<rcgen::KeyPair>, token: &'static str, want| {
+        let connector = trusting(pair);
+        async move {
+            let begin = Instant::now();
+            while status(address, connector.clone(), token).await != want {
+                assert!(begin.elapsed() < Duration::from_secs(30), "{token} is not {want:?}");
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        }
+    };
+    until(&old, "first", Some(404)).await;
+    until(&old, "second", Some(401)).await;
+    // One of the two files alone does not fit the other: the old pair stays.
+    let new = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+    fs::write(&certificate, new.cert.pem()).unwrap();
+    fs::write(&tokens, "second\n").unwrap();
+    until(&old, "second", Some(404)).await;
+    until(&old, "first", Some(401)).await;
+    fs::write(&key, new.signing_key.serialize_pem()).unwrap();
+    fs::remove_file(&tokens).unwrap();
+    until(&old, "second", None).await;
+    until(&new, "second", Some(404)).await;
+    // All tokens are taken back.
+    fs::write(&tokens, "\n").unwrap();
+    until(&new, "second", Some(401)).await;
+}
+
+fn trusting(pair: &rcgen::CertifiedKey<rcgen::KeyPair>) -> TlsConnector {
+    let mut roots = RootCertStore::empty();
+    roots.add(pair.cert.der().clone()).unwrap();
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let config = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions().unwrap();
+    TlsConnector::from(Arc::new(config.with_root_certificates(roots).with_no_client_auth()))
+}
+
+/// The status of an answer; `None` if the server's certificate is not trusted.
+async fn status(address: std::net::SocketAddr, connector: TlsConnector, token: &str) -> Option<u16> {
+    let stream = TcpStream::connect(address).await.unwrap();
+    let mut stream = connector.connect(ServerName::try_from("localhost").unwrap(), stream).await.ok()?;
+    let request = format!(
+        "POST /ofrep/v1/evaluate/flags/store.X HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\
+         Authorization: Bearer {token}\r\nContent-Length: 0\r\n\r\n"
+    );
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let mut said = Vec::new();
+    // A close without a farewell is no concern of this test.
+    let _ = stream.read_to_end(&mut said).await;
+    String::from_utf8_lossy(&said).split(' ').nth(1).and_then(|code| code.parse().ok())
 }

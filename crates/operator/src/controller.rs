@@ -1,12 +1,14 @@
 //! The loop: wait for the lease, look, decide, write, and look again when something changed.
 
 use std::{
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
     time::{Duration, Instant},
 };
 
-use featureset::config_map::LABEL;
-use kubeapi::{Cause, ConnectError, Kube, Place};
+use kubeapi::{Cause, ConnectError, Kube};
 use tokio::{sync::Notify, task::JoinSet};
 
 use crate::{
@@ -18,6 +20,8 @@ use crate::{
 /// After an event, others of the same change are waited for so long.
 const SETTLE: Duration = Duration::from_millis(50);
 const BACKOFF: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(10));
+/// So many steps that wrote may follow each other at once; to come to rest takes fewer.
+const BUSY_MAX: u32 = 8;
 
 /// Runs until `stop` is done; then gives the lease back.
 pub async fn run(options: Options, stop: impl Future<Output = ()>) -> Result<(), ConnectError> {
@@ -25,11 +29,12 @@ pub async fn run(options: Options, stop: impl Future<Output = ()>) -> Result<(),
     let places = Places::new(&options.namespace);
     let (mut leader, held) = Leader::new(kube.clone(), places.leases.clone(), &options);
     let changed = Arc::new(Notify::new());
-    let mut watches = watches(&kube, &places, &changed);
+    let kept = Kept::default();
+    let mut watches = watches(&kube, &places, &changed, kept.field_gates.moved());
     tokio::select! {
         () = stop => {}
         () = leader.run() => {}
-        () = work(&kube, &places, &options, held, &changed) => {}
+        () = work(&kube, &places, &options, held, &changed, kept) => {}
         () = stay_registered(&kube, &places, &options) => {}
     }
     watches.shutdown().await;
@@ -38,11 +43,10 @@ pub async fn run(options: Options, stop: impl Future<Output = ()>) -> Result<(),
 }
 
 /// Never returns. Steps that fail are tried again, later and later.
-async fn work(kube: &Kube, places: &Places, options: &Options, mut held: Held, changed: &Notify) {
-    let mut wait = BACKOFF.0;
+async fn work(kube: &Kube, places: &Places, options: &Options, mut held: Held, changed: &Notify, mut kept: Kept) {
+    let (mut wait, mut busy) = (BACKOFF.0, 0);
     register(kube, places, options).await;
     options.metrics.ready();
-    let mut kept = Kept::default();
     loop {
         if held.wait_for(|until| until.is_some()).await.is_err() {
             return;
@@ -53,17 +57,28 @@ async fn work(kube: &Kube, places: &Places, options: &Options, mut held: Held, c
         match ended {
             // What was written is looked at again: only a step that writes nothing is the end.
             Ok(0) => {
-                wait = BACKOFF.0;
+                (wait, busy) = (BACKOFF.0, 0);
                 let _ = tokio::time::timeout(options.timing.resync, changed.notified()).await;
                 tokio::time::sleep(SETTLE).await;
             }
-            Ok(_) => wait = BACKOFF.0,
+            Ok(_) => {
+                (wait, busy) = (BACKOFF.0, busy + 1);
+                tokio::time::sleep(pause(busy)).await;
+            }
             Err(error) => {
                 tracing::warn!(error = chain(&error), "a step failed; it is tried again");
                 tokio::time::sleep(wait).await;
                 wait = (wait * 2).min(BACKOFF.1);
             }
         }
+    }
+}
+
+/// Who never comes to rest, because somebody always writes it back or the API does not keep it, must not keep the API busy.
+fn pause(busy: u32) -> Duration {
+    match busy.checked_sub(BUSY_MAX) {
+        None => Duration::ZERO,
+        Some(beyond) => (BACKOFF.0 * 2u32.pow(beyond.min(10))).min(BACKOFF.1),
     }
 }
 
@@ -144,19 +159,18 @@ async fn step(
 }
 
 /// Each watch says when to look.
-fn watches(kube: &Kube, places: &Places, changed: &Arc<Notify>) -> JoinSet<()> {
+fn watches(kube: &Kube, places: &Places, changed: &Arc<Notify>, moved: Arc<AtomicBool>) -> JoinSet<()> {
     let mut watches = JoinSet::new();
-    let definitions = places.definitions.clone().metadata_only();
-    let list: [(&Place, Option<&'static str>); 5] = [
-        (&places.feature_gates, None),
-        (&places.cluster_versions, None),
-        (&places.cluster_operators, None),
-        (&places.config_maps, Some(LABEL)),
-        (&definitions, None),
-    ];
-    for (place, label) in list {
-        watches.spawn(kube.clone().notify_events(place.clone(), label, changed.clone()));
+    // Records by their metadata, with label or without: some are large, and one that stands in the way may have none.
+    let records = places.config_maps.clone().metadata_only();
+    for place in [&places.feature_gates, &places.cluster_versions, &places.cluster_operators, &records] {
+        watches.spawn(kube.clone().notify_events(place.clone(), None, changed.clone()));
     }
+    let (definitions, changed) = (places.definitions.clone().metadata_only(), changed.clone());
+    watches.spawn(kube.clone().on_events(definitions, None, move || {
+        moved.store(true, Ordering::Release);
+        changed.notify_one();
+    }));
     watches
 }
 
@@ -172,4 +186,16 @@ fn chain(error: &dyn std::error::Error) -> String {
         source = cause.source();
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_never_comes_to_rest_slows_down() {
+        assert_eq!([1, BUSY_MAX - 1].map(pause), [Duration::ZERO; 2]);
+        assert_eq!((pause(BUSY_MAX), pause(BUSY_MAX + 1)), (BACKOFF.0, BACKOFF.0 * 2));
+        assert_eq!(pause(u32::MAX), BACKOFF.1);
+    }
 }

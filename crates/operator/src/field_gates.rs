@@ -2,6 +2,10 @@
 
 use std::{
     collections::BTreeMap,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
     time::{Duration, Instant},
 };
 
@@ -16,10 +20,16 @@ use serde_json::Value;
 const AFTER_REFUSAL: (Duration, Duration) = (Duration::from_secs(5), Duration::from_secs(3600));
 /// How long after gates were taken from others they are not taken again: longer each time.
 const AFTER_TAKING: (Duration, Duration) = (Duration::from_secs(60), Duration::from_secs(3600));
+/// Definitions are listed when one of them has moved, and this long after the last time, should a watch be silently dead.
+const LIST_AGAIN: Duration = Duration::from_secs(60);
 
 #[derive(Debug, Default)]
 pub struct FieldGates {
     memory: BTreeMap<String, Memory>,
+    /// As they were when they were listed last, and when that was.
+    there: Vec<Value>,
+    listed: Option<Instant>,
+    moved: Arc<AtomicBool>,
 }
 
 #[derive(Debug, Default)]
@@ -38,22 +48,42 @@ struct Refusal {
 }
 
 impl FieldGates {
+    /// To be set by whoever sees that a definition has moved.
+    pub fn moved(&self) -> Arc<AtomicBool> {
+        self.moved.clone()
+    }
+
     /// Definitions that concern the controller. What cannot be read must not hold up rows, so it is no error.
     pub async fn look(&mut self, kube: &Kube, place: &Place) -> Definitions {
+        if !self.is_due(Instant::now()) {
+            return Definitions { there: self.there.clone(), unreadable: None, held: self.held(Instant::now()) };
+        }
         let (there, unreadable) = match read(kube, place).await {
             Ok(there) => (there, None),
             Err(error) => (Vec::new(), Some(error.to_string())),
         };
-        if unreadable.is_none() {
-            self.memory.retain(|name, _| there.iter().any(|one| definition::name_of(one) == name));
+        match unreadable {
+            None => {
+                self.memory.retain(|name, _| there.iter().any(|one| definition::name_of(one) == name));
+                (self.there, self.listed) = (there.clone(), Some(Instant::now()));
+            }
+            Some(_) => self.listed = None,
         }
         Definitions { there, unreadable, held: self.held(Instant::now()) }
+    }
+
+    /// What moves while they are listed is listed again.
+    fn is_due(&self, now: Instant) -> bool {
+        let moved = self.moved.swap(false, Ordering::Acquire);
+        moved || self.listed.is_none_or(|listed| now >= listed + LIST_AGAIN)
     }
 
     /// What was done, for the log. An error says that the object has moved on, or that nobody answered; what the API has against
     /// it is remembered, and told in the next step.
     pub async fn apply(&mut self, kube: &Kube, place: &Place, write: &FieldWrite) -> Result<&'static str, ApiError> {
         let force = !write.taken.is_empty();
+        // The event of it may come later than the next look.
+        self.moved.store(true, Ordering::Release);
         let why = match kube.apply(place, &write.config, MANAGER, force).await {
             Ok(object) if definition::is_settled(&object, &write.wanted) => {
                 self.done(write, Instant::now());
@@ -188,5 +218,15 @@ mod tests {
         assert_eq!((again(&gates, 14).0, again(&gates, 15)), (false, (true, "still no".to_owned())));
         gates.done(&write(false), start + S(15));
         assert_eq!(gates.held(start + S(15))["x"], []);
+    }
+
+    #[test]
+    fn definitions_are_listed_when_one_has_moved_and_now_and_then() {
+        let (mut gates, start) = (FieldGates::default(), Instant::now());
+        assert!(gates.is_due(start), "never listed");
+        gates.listed = Some(start);
+        assert!(!gates.is_due(start + S(59)) && gates.is_due(start + S(60)));
+        gates.moved().store(true, Ordering::Release);
+        assert!(gates.is_due(start) && !gates.is_due(start), "once for what has moved");
     }
 }

@@ -10,7 +10,7 @@ mod field_gates;
 mod leader;
 mod look;
 pub mod metrics;
-mod registries;
+mod records;
 pub mod serve;
 
 use std::{path::PathBuf, time::Duration};

@@ -2,8 +2,8 @@
 
 use featureset::{
     ack::{self, Ack},
-    audit::{self, AuditError, Trail},
-    config_map::{LABEL, LABEL_VALUE},
+    audit::{AuditError, Trail},
+    config_map::LABEL,
     definition,
     object::{ClusterOperator, ClusterVersion, FeatureGate},
     sync::{Definitions, World, Write, sync},
@@ -12,7 +12,7 @@ use kubeapi::{ApiError, Kube, Place};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::{Options, field_gates::FieldGates, registries::Registries};
+use crate::{Options, field_gates::FieldGates, records::Records};
 
 pub const CONFIG: &str = "/apis/config.openshift.io/v1";
 const CORE: &str = "/api/v1";
@@ -52,16 +52,15 @@ impl Places {
 /// What is kept from step to step. None of it is needed: who starts anew finds it all out again.
 #[derive(Default)]
 pub struct Kept {
-    pub registries: Registries,
+    pub records: Records,
     pub field_gates: FieldGates,
 }
 
-/// Everything as it is now, but for what is read of the registries, which is kept.
+/// Everything as it is now, but for the records, which are kept.
 pub struct Look {
     feature_gate: Option<FeatureGate>,
     cluster_version: Option<ClusterVersion>,
     cluster_operator: Option<ClusterOperator>,
-    registry_objects: Vec<Value>,
     definitions: Definitions,
     audit: Result<Trail, AuditError>,
     acks: Vec<Ack>,
@@ -74,28 +73,21 @@ impl Look {
         let cluster_version = read(kube, &places.cluster_versions, ClusterVersion::KIND, ClusterVersion::NAME).await?;
         let cluster_operator =
             read(kube, &places.cluster_operators, ClusterOperator::KIND, &options.operator_name).await?;
-        let records = kube.list(&places.config_maps, Some(LABEL)).await?;
-        let with = |value: &str| {
-            let matches = |object: &&Value| object["metadata"]["labels"][LABEL] == value;
-            records.iter().filter(matches).cloned().collect::<Vec<Value>>()
-        };
-        let registry_objects = with(LABEL_VALUE);
-        kept.registries.refresh(&registry_objects);
+        kept.records.refresh(kube, &places.config_maps, &options.registry.version).await?;
         let leases = kube.list(&places.leases, Some(&format!("{LABEL}={}", ack::LABEL_VALUE))).await?;
         Ok(Look {
             feature_gate,
             cluster_version,
             cluster_operator,
-            registry_objects,
             definitions: kept.field_gates.look(kube, &places.definitions).await,
-            audit: Trail::read(&with(audit::LABEL_VALUE)),
+            audit: kept.records.trail(),
             acks: leases.iter().filter_map(|lease| Ack::of_lease(lease, kubeapi::seconds_of)).collect(),
         })
     }
 
     pub fn decide(&self, options: &Options, kept: &Kept) -> Vec<Write> {
         let (seconds, text) = kubeapi::now();
-        options.metrics.show(self.feature_gate.as_ref(), self.cluster_operator.as_ref(), &kept.registries);
+        options.metrics.show(self.feature_gate.as_ref(), self.cluster_operator.as_ref(), kept.records.registries());
         sync(&World {
             own: &options.registry,
             profile: &options.profile,
@@ -104,8 +96,8 @@ impl Look {
             feature_gate: self.feature_gate.as_ref(),
             cluster_version: self.cluster_version.as_ref(),
             cluster_operator: self.cluster_operator.as_ref(),
-            registries: kept.registries.known(),
-            registry_objects: &self.registry_objects,
+            registries: kept.records.registries(),
+            registry_objects: kept.records.metadata(),
             keep_registries_seconds: options.keep_registries.as_secs() as i64,
             definitions: &self.definitions,
             audit: &self.audit,
@@ -167,8 +159,13 @@ pub async fn write(
             kube.update_status(&places.cluster_operators, &value(serde_json::to_value(object))).await?;
             Ok("report of this operator")
         }
-        Write::MarkRegistry(object) => {
-            kube.update(&places.config_maps, object).await?;
+        Write::MarkRegistry(marked) => {
+            let name = marked["metadata"]["name"].as_str().unwrap_or_default();
+            if let Some(mut object) = kube.get(&places.config_maps, name).await? {
+                // With the version that was looked at: what has moved on since is not written.
+                object["metadata"] = marked["metadata"].clone();
+                kube.update(&places.config_maps, &object).await?;
+            }
             Ok("mark of a registry that nobody needs, or needs again")
         }
         Write::DeleteRegistry { name, uid, resource_version } => {
@@ -176,6 +173,19 @@ pub async fn write(
             tracing::info!(name, "removed a registry that nobody has needed for long");
             Ok("removal of a registry")
         }
+        Write::ForgetAck(ack) => forget(kube, &places.leases, ack).await,
         Write::FieldGates(fields) => field_gates.apply(kube, &places.definitions, fields).await,
     }
+}
+
+/// Of the very object that says so: whoever came back meanwhile has renewed it.
+async fn forget(kube: &Kube, place: &Place, ack: &Ack) -> Result<&'static str, ApiError> {
+    if let Some(lease) = kube.get(place, &ack.name()).await?
+        && Ack::of_lease(&lease, kubeapi::seconds_of).as_ref() == Some(ack)
+    {
+        let text = |key: &str| lease["metadata"][key].as_str().unwrap_or_default();
+        kube.delete(place, &ack.name(), text("uid"), text("resourceVersion")).await?;
+        tracing::info!(component = ack.component, instance = ack.instance, "removed an acknowledgement of long ago");
+    }
+    Ok("removal of an acknowledgement")
 }

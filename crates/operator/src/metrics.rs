@@ -3,10 +3,10 @@
 //! Names are those that dashboards know, where there are such: `cluster_feature_set` and `cluster_operator_conditions` of
 //! OpenShift, `leader_election_master_status` of Kubernetes.
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, fmt, sync::Arc, time::Duration};
 
 use featureset::{
-    Set,
+    Registry as Gates, Set,
     object::{ClusterOperator, Condition, FeatureGate},
 };
 use prometheus::{
@@ -15,7 +15,10 @@ use prometheus::{
 };
 use tokio::sync::watch;
 
-use crate::{leader::NAME, registries::Registries};
+use crate::leader::NAME;
+
+/// Of each version, or why it cannot be read.
+type Registries = BTreeMap<String, Result<Gates, String>>;
 
 /// How a step ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -154,7 +157,7 @@ impl Metrics {
         self.set.with_label_values(&[name]).set(upgrades.into());
         self.rows.set(object.status.feature_gates.len() as i64);
         for row in object.status.feature_gates.iter().map(|row| row.to_row()) {
-            let known = registries.known().get(&row.version).and_then(|registry| registry.as_ref().ok());
+            let known = registries.get(&row.version).and_then(|registry| registry.as_ref().ok());
             for gate in row.enabled.iter().chain(&row.disabled) {
                 let info = known.and_then(|registry| registry.gates.get(gate));
                 let stage = info.map_or("", |info| info.stage.as_str());
@@ -202,9 +205,9 @@ mod tests {
     fn rows_set_and_conditions_of_the_last_look() {
         let metrics = Metrics::new().unwrap();
         metrics.leads(true);
-        metrics.show(Some(&object("")), None, &Registries::default());
+        metrics.show(Some(&object("")), None, &BTreeMap::new());
         assert_eq!(lines(&metrics, "cluster_feature_set"), [r#"cluster_feature_set{name=""} 1"#]);
-        metrics.show(Some(&object("TechPreviewNoUpgrade")), None, &Registries::default());
+        metrics.show(Some(&object("TechPreviewNoUpgrade")), None, &BTreeMap::new());
         assert_eq!(
             lines(&metrics, "cluster_feature_set"),
             [r#"cluster_feature_set{name="TechPreviewNoUpgrade"} 0"#],
@@ -231,10 +234,10 @@ mod tests {
     fn who_does_not_lead_tells_nothing_of_the_gates() {
         let metrics = Metrics::new().unwrap();
         metrics.leads(true);
-        metrics.show(Some(&object("")), None, &Registries::default());
+        metrics.show(Some(&object("")), None, &BTreeMap::new());
         metrics.leads(false);
         assert_eq!(lines(&metrics, "feature_enabled"), [""; 0]);
-        metrics.show(Some(&object("")), None, &Registries::default());
+        metrics.show(Some(&object("")), None, &BTreeMap::new());
         assert_eq!(lines(&metrics, "feature_enabled"), [""; 0], "a look that came too late");
         assert_eq!(
             lines(&metrics, "leader_election"),

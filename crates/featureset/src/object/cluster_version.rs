@@ -55,10 +55,13 @@ pub struct Release {
     pub extra: Extra,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum UpdateState {
     Completed,
     Partial,
+    /// The API takes any text. A slip of the pen there must not take all rows away from the controller's sight.
+    #[serde(untagged)]
+    Other(String),
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -94,6 +97,16 @@ impl ClusterVersion {
             }
         }
         versions
+    }
+
+    /// Versions that parts of the cluster may run with: all since the last one that was completed.
+    pub fn running(&self) -> Vec<&str> {
+        let done = self.status.history.iter().position(|update| update.state == UpdateState::Completed);
+        let since = self.status.history.iter().take(done.map_or(usize::MAX, |done| done + 1));
+        let desired = std::iter::once(self.status.desired.version.as_str());
+        let all: std::collections::BTreeSet<&str> =
+            desired.chain(since.map(|update| update.version.as_str())).collect();
+        all.into_iter().filter(|version| !version.is_empty()).collect()
     }
 
     /// What the cluster is to run; a history without it starts with what it runs.

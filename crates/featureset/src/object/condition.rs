@@ -4,11 +4,14 @@ use serde::{Deserialize, Serialize};
 
 use super::Extra;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ConditionStatus {
     True,
     False,
     Unknown,
+    /// Of somebody else's condition: the API takes any text.
+    #[serde(untagged)]
+    Other(String),
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

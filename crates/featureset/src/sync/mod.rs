@@ -6,6 +6,7 @@
 
 mod condition;
 mod fields;
+mod forgotten;
 mod report;
 mod rows;
 mod unused;
@@ -76,12 +77,15 @@ pub enum Write {
         uid: String,
         resource_version: String,
     },
+    /// Its Lease is deleted, unless it was renewed meanwhile.
+    ForgetAck(Ack),
 }
 
 impl Write {
     /// Whether a step has failed if this could not be written. What can wait comes after all that cannot.
     pub fn is_vital(&self) -> bool {
-        !matches!(self, Write::FieldGates(_) | Write::MarkRegistry(_) | Write::DeleteRegistry { .. })
+        let chore = matches!(self, Write::MarkRegistry(_) | Write::DeleteRegistry { .. } | Write::ForgetAck(_));
+        !chore && !matches!(self, Write::FieldGates(_))
     }
 }
 
@@ -102,6 +106,7 @@ pub fn sync(world: &World<'_>) -> Vec<Write> {
     writes.extend(report::report(world, &decided, &determined));
     writes.extend(determined.fields.writes.iter().map(|write| Write::FieldGates(Box::new(write.clone()))));
     writes.extend(unused::decide(world, feature_gate, &determined));
+    writes.extend(forgotten::decide(world));
     writes
 }
 

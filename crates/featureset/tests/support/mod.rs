@@ -130,6 +130,7 @@ impl Cluster {
                 let old = self.registries.iter_mut().find(|old| old["metadata"]["name"] == object["metadata"]["name"]);
                 *old.expect("it is there") = object;
             }
+            Write::ForgetAck(ack) => self.acks.retain(|other| *other != ack),
             Write::DeleteRegistry { name, .. } => {
                 let count = self.registries.len();
                 self.registries.retain(|object| object["metadata"]["name"] != name.as_str());

@@ -22,6 +22,8 @@ use super::{
 };
 
 pub const KUBERNETES: &str = "kube-apiserver-1.36.3";
+/// The oldest that has admission policies as v1.
+pub const OLDEST: &str = "kube-apiserver-1.30.14";
 
 pub const SCENARIOS: &[Scenario] =
     &[Scenario { name: "kube-apiserver: one store with ours", short: false, run: shared }];
@@ -38,10 +40,14 @@ impl Real {
     /// Starts on `dir` and waits until it is ready. `key` is any private key with its certificate beside
     /// it, for the service accounts that nobody has here.
     pub fn start(world: &World, dir: &Path, store: &str, key: &Path) -> Result<Real> {
+        Real::start_release(KUBERNETES, world, dir, store, key)
+    }
+
+    pub fn start_release(release: &str, world: &World, dir: &Path, store: &str, key: &Path) -> Result<Real> {
         fs::create_dir_all(dir)?;
         let (port, tokens) = (member::free_port()?, dir.join("tokens.csv"));
         fs::write(&tokens, "secret,admin,1,\"system:masters\"\n")?;
-        let program = peer::find(&world.cache, KUBERNETES, "kube-apiserver")?;
+        let program = peer::find(&world.cache, release, "kube-apiserver")?;
         let out = File::create(dir.join("log"))?;
         let start = Instant::now();
         let child = Command::new(&program)

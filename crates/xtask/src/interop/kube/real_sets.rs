@@ -16,12 +16,22 @@ use super::{
         server::Server,
     },
     api::Api,
-    real::{KUBERNETES, Real},
+    real::{KUBERNETES, OLDEST, Real},
     sets::{EVERYWHERE, METRICS, NO_UPGRADES, PREVIEWS, Process, Sets},
 };
 
-pub const SCENARIOS: &[Scenario] =
-    &[Scenario { name: "kube-apiserver: feature sets", short: false, run: feature_sets }];
+pub const SCENARIOS: &[Scenario] = &[
+    Scenario {
+        name: "kube-apiserver: feature sets",
+        short: false,
+        run: |world, base| feature_sets(world, base, KUBERNETES),
+    },
+    Scenario {
+        name: "kube-apiserver 1.30: feature sets",
+        short: false,
+        run: |world, base| feature_sets(world, base, OLDEST),
+    },
+];
 
 const NAMESPACE: &str = "lockgate-gates";
 const ONE_WAY: &str = "TechPreviewNoUpgrade may not be changed";
@@ -29,9 +39,9 @@ const REMOVED: &str = ".spec.featureSet cannot be removed";
 /// What a write that a policy refuses is told.
 const DENIED: &str = "denied request: ";
 
-fn feature_sets(world: &World, base: &Path) -> Result<Ending> {
+fn feature_sets(world: &World, base: &Path, release: &str) -> Result<Ending> {
     let store = Server::start(&world.etcd, &base.join("store"))?;
-    let real = Real::start(world, &base.join("real"), &store.endpoint, &key(world, base)?)?;
+    let real = Real::start_release(release, world, &base.join("real"), &store.endpoint, &key(world, base)?)?;
     let sets = Sets::new(world, base, &real.kubeconfig)?;
     sets.release("1.4.0", &[("A", PREVIEWS), ("B", &[])])?;
     sets.release("1.5.0", &[("A", EVERYWHERE), ("B", PREVIEWS), ("C", &[])])?;
@@ -49,7 +59,7 @@ fn feature_sets(world: &World, base: &Path) -> Result<Ending> {
     sets.until_rows("1.4.0: 1.5.0:A")?;
     sets.until_condition("clusteroperator", "config-operator", "Upgradeable", "True AsExpected")?;
 
-    let refusals = names_and_lists(&sets)? + transitions(&sets)? + deletions(&sets)?;
+    let refusals = names_and_lists(&sets)? + transitions(&sets, release)? + deletions(&sets)?;
     sets.until_rows("1.4.0:A 1.5.0:A,B")?;
     sets.until_condition("clusteroperator", "config-operator", "Upgradeable", NO_UPGRADES)?;
     sets.until_condition("featuregate", "cluster", "DeterminationDegraded", "False AsExpected")?;
@@ -62,7 +72,7 @@ fn feature_sets(world: &World, base: &Path) -> Result<Ending> {
     // Everything that the controller does, it may do.
     let log = running[0].log_text();
     ensure!(!log.contains("forbidden"), "the controller lacks a role:\n{log}");
-    Ok(Ending::Well(format!("{refusals} refusals, {roles} limits of roles, {writes} objects at rest, {KUBERNETES}")))
+    Ok(Ending::Well(format!("{refusals} refusals, {roles} limits of roles, {writes} objects at rest, {release}")))
 }
 
 /// A private key for service accounts is what is wanted of ours; it does not run meanwhile.
@@ -139,13 +149,19 @@ fn names_and_lists(sets: &Sets<'_>) -> Result<usize> {
     Ok(refused)
 }
 
-/// As kubectl prints a refusal of Kubernetes. Ours says, as Kubernetes 1.33 did, the type in place of the value, also where 1.36 leaves it out.
-fn invalid(what: &str) -> String {
-    format!("The FeatureGate \"cluster\" is invalid: spec{what}")
+/// As kubectl prints a refusal of Kubernetes. The newest names the value, and none of an object; the oldest, as ours, the type.
+fn invalid(release: &str, field: &str, value: &Value, why: &str) -> String {
+    let value = match (release == KUBERNETES, value) {
+        (true, Value::Object(_)) => String::new(),
+        (true, value) => format!("{value}: "),
+        (false, Value::Object(_)) => "\"object\": ".to_owned(),
+        (false, _) => "\"string\": ".to_owned(),
+    };
+    format!("The FeatureGate \"cluster\" is invalid: {field}: Invalid value: {value}{why}")
 }
 
 /// A way through the table of transitions: at every stop, all that is refused there.
-fn transitions(sets: &Sets<'_>) -> Result<usize> {
+fn transitions(sets: &Sets<'_>, release: &str) -> Result<usize> {
     let mut refused = 0;
     sets.choose("OKD")?;
     sets.until_rows("1.4.0: 1.5.0:A")?;
@@ -153,13 +169,11 @@ fn transitions(sets: &Sets<'_>) -> Result<usize> {
     refused += refuse(sets, &json!({"featureSet": null}), REMOVED)?;
     sets.choose("TechPreviewNoUpgrade")?;
     for set in ["", "OKD", "DevPreviewNoUpgrade", "CustomNoUpgrade"] {
-        refused += refuse(
-            sets,
-            &json!({"featureSet": set}),
-            &invalid(&format!(".featureSet: Invalid value: {set:?}: {ONE_WAY}")),
-        )?;
+        let why = invalid(release, "spec.featureSet", &set.into(), ONE_WAY);
+        refused += refuse(sets, &json!({"featureSet": set}), &why)?;
     }
-    refused += refuse(sets, &json!({"featureSet": null}), &invalid(&format!(": Invalid value: {REMOVED}")))?;
+    let why = invalid(release, "spec", &json!({}), REMOVED);
+    refused += refuse(sets, &json!({"featureSet": null}), &why)?;
     // The same by apply and by replacing the whole object.
     let mut object = sets.object("featuregate", "cluster")?;
     object["spec"] = json!({"featureSet": ""});
@@ -190,10 +204,12 @@ fn deletions(sets: &Sets<'_>) -> Result<usize> {
     }
     let change = ["patch", "configmap", "gates-audit-1", "-n", NAMESPACE, "--type=merge", "-p", r#"{"data":null}"#];
     sets.refused(&change, "entries of registries and of the audit trail are added, never changed")?;
+    let label = ["label", "configmap", "gates-audit-1", "-n", NAMESPACE, "gates.lockgate.io/kind-"];
+    sets.refused(&label, "registries and the audit trail keep the label gates.lockgate.io/kind")?;
     // What is no record, and no object of ours, is nobody's business.
     sets.good(&["create", "configmap", "mine", "-n", NAMESPACE])?;
     sets.good(&["delete", "configmap", "mine", "-n", NAMESPACE])?;
-    Ok(list.len() + 1)
+    Ok(list.len() + 2)
 }
 
 /// The accessor, as a service account that may follow and nothing else.
@@ -233,7 +249,7 @@ fn roles(sets: &Sets<'_>, controller: &Path, follower: &Path) -> Result<usize> {
     let list: [(&Path, &[&str], &str); 6] = [
         (controller, &["delete", "featuregates.config.openshift.io"], "no"),
         (controller, &["update", "featuregates.config.openshift.io"], "no"),
-        (controller, &["delete", "leases", "-n", NAMESPACE], "no"),
+        (follower, &["delete", "leases", "-n", NAMESPACE], "no"),
         (controller, &["get", "configmaps", "-n", "default"], "no"),
         (follower, &["update", "featuregates.config.openshift.io", "--subresource=status"], "no"),
         (follower, &["create", "configmaps", "-n", NAMESPACE], "no"),
