@@ -5,7 +5,6 @@ mod etcdctl;
 pub(super) mod faults;
 mod garbage;
 pub(super) mod group;
-mod linear;
 pub(super) mod member;
 pub(super) mod mixed;
 mod netns;
