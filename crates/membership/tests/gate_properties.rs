@@ -120,7 +120,7 @@ proptest! {
             prop_assert!(cluster.check_gate().is_ok() && follows(&cluster), "{entry:?}");
             prop_assert!(is_taken || *cluster.gate() == before, "refused means untouched: {entry:?}");
             let mut loaded = cluster.clone();
-            prop_assert!(loaded.mend_gate(index).is_empty() && loaded.gate() == cluster.gate(), "{entry:?}");
+            prop_assert!(loaded.mend_gate(index, 2).is_empty() && loaded.gate() == cluster.gate(), "{entry:?}");
         }
     }
 
