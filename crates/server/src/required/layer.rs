@@ -14,7 +14,7 @@ use tower::Layer;
 use tower_service::Service;
 
 use super::{KEY, Kind, Required, Values, during, held::Held};
-use crate::services::Context;
+use crate::{metrics::grpc::needs_leader, services::Context, status};
 
 #[derive(Clone)]
 pub struct RequireLayer(Arc<Context>);
@@ -81,7 +81,10 @@ async fn judge_first<S, B>(context: Arc<Context>, mut inner: S, request: Request
 where
     S: Service<Request<B>, Response = Response<Body>, Error = Infallible>,
 {
-    match judge(&context, &call.required).await {
+    // As for any other call: who asks for a leader does not wait for one.
+    let leaderless = needs_leader(request.headers()) && context.node.status().leader == 0;
+    let judged = if leaderless { Err(status::no_leader()) } else { judge(&context, &call.required).await };
+    match judged {
         Err(status) => Ok(echoed(status.into_http(), call.echo)),
         Ok(()) => {
             let response = during(call.required.clone(), inner.call(request)).await?;
