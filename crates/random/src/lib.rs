@@ -9,6 +9,7 @@ impl Random {
         Random(seed)
     }
 
+    #[expect(clippy::should_implement_trait, reason = "an iterator ends, and this does not")]
     pub fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;

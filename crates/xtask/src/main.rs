@@ -41,3 +41,14 @@ fn main() -> ExitCode {
         ExitCode::FAILURE
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    /// What is wrong with a command line's definition shows only when it is used.
+    #[test]
+    fn clap_agrees() {
+        super::Args::command().debug_assert();
+    }
+}

@@ -19,7 +19,7 @@ use programs::{Outcome, Program, doc_tests, list};
 #[derive(clap::Args)]
 pub struct Args {
     /// Programs at a time
-    #[arg(long, default_value_t = 3)]
+    #[arg(long, default_value_t = 2)]
     jobs: usize,
     /// Only programs whose name contains this, such as `server` or `lockgate/required`
     #[arg(long)]

@@ -26,6 +26,7 @@ use anyhow::Result;
 use super::cluster::{self, Scenario, World};
 
 #[derive(clap::Args)]
+#[group(skip)]
 pub struct Args {
     #[command(flatten)]
     scenarios: cluster::Args,
