@@ -6,10 +6,11 @@ use std::fs;
 
 use bytes::Bytes;
 use client::Put;
-use common::Place;
+use common::{Place, wait_for_feature};
 use prost::Message;
 use proto::{
     etcdserverpb::{IncrementRequest, InternalRaftRequest, RequestHeader, kv_client::KvClient},
+    membershippb::Feature,
     raftpb::{ConfChange, ConfChangeType, Entry, EntryType, HardState},
 };
 use storage::{Backend, Bucket, schema};
@@ -156,6 +157,27 @@ fn forced_with_a_feature_in_the_log() {
     assert_eq!(found, "2", "the committed entry was applied");
     assert!(refused.is_err(), "nobody has agreed yet");
     alone.stop();
+}
+
+/// A newer binary has turned it on, with the agreement of all: this one could not apply what the others apply.
+#[test]
+fn a_feature_that_is_on_and_unknown() {
+    let (place, flags) = (Place::new(), ["--cluster-feature-gates=AtomicIncrement=true"]);
+    let member = place.start(&flags);
+    let runtime = tokio::runtime::Runtime::new().expect("runtime");
+    runtime.block_on(async { wait_for_feature(&member.client().await, "AtomicIncrement", true).await });
+    member.stop();
+    change_db(&place, |batch| {
+        let stored = schema::gate::load(batch).expect("gate");
+        let mut gate = stored.gate.expect("a gate");
+        gate.enabled.push("FromTheFuture".into());
+        schema::gate::put_gate(batch, &gate);
+        for (member, mut proposal) in stored.proposals {
+            proposal.features.push(Feature { name: "FromTheFuture".into(), enabled: true });
+            schema::gate::put_proposal(batch, member, &proposal);
+        }
+    });
+    refused(&place, &flags, "the cluster feature FromTheFuture is on, and this binary (3.8) does not know it");
 }
 
 #[test]

@@ -3,11 +3,12 @@
 mod common;
 mod required_calls;
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use client::{Client, Get, Put, Watch};
 use common::{Member, Place, etcd::Etcd, group::Group, plain_http::ask, wait_for_feature as wait_for};
 use futures_util::StreamExt;
+use proto::etcdserverpb::{StatusRequest, maintenance_client::MaintenanceClient};
 use required_calls::{Calls, KEY, OFF, ON, names};
 use tonic::{Code, Status};
 
@@ -237,6 +238,31 @@ async fn streams_end_when_the_gate_changes() {
         for call in ["put", "txn", "range", "increment"] {
             Calls::new(group.member(at), ON).await.run(call).await.unwrap_or_else(|s| panic!("{call} at {at}: {s:?}"));
         }
+    }
+}
+
+/// Who asks for a leader as well is refused at once where there is none, and does not wait for one to judge the features.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_asks_for_a_leader_does_not_wait_for_one() {
+    let mut group = Group::start(3, FLAGS);
+    wait_for(&group.member(0).client().await, ON, true).await;
+    let channel = tonic::transport::Endpoint::from_shared(group.member(0).url()).expect("url").connect_lazy();
+    let mut maintenance = MaintenanceClient::new(channel);
+    group.stop(1);
+    group.stop(2);
+    // Until the member has noticed, its questions are answered by nobody.
+    let begin = Instant::now();
+    loop {
+        let mut request = tonic::Request::new(StatusRequest::default());
+        request.metadata_mut().insert("hasleader", "true".parse().expect("value"));
+        request.metadata_mut().insert(KEY, ON.parse().expect("value"));
+        let asked = Instant::now();
+        let status = maintenance.status(request).await.expect_err("there is no leader");
+        if status.message() == "etcdserver: no leader" && asked.elapsed() < Duration::from_secs(1) {
+            assert_eq!(status.code(), Code::Unavailable);
+            return;
+        }
+        assert!(begin.elapsed() < Duration::from_secs(25), "after {:?}: {status:?}", asked.elapsed());
     }
 }
 

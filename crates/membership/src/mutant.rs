@@ -61,7 +61,9 @@ pub enum Rule {
     VersionsAheadCount,
     /// A stored gate that is ahead of the database is of another life.
     GateOfAnotherLife,
-    /// So is a proposal.
+    /// So is one in a database that no leader ever wrote to.
+    GateBeforeAnyLeader,
+    /// So is a proposal that is ahead.
     ProposalOfAnotherLife,
     /// A stored proposal belongs to a member.
     ProposalOfNobody,

@@ -120,7 +120,7 @@ proptest! {
             prop_assert!(cluster.check_gate().is_ok() && follows(&cluster), "{entry:?}");
             prop_assert!(is_taken || *cluster.gate() == before, "refused means untouched: {entry:?}");
             let mut loaded = cluster.clone();
-            prop_assert!(loaded.mend_gate(index).is_empty() && loaded.gate() == cluster.gate(), "{entry:?}");
+            prop_assert!(loaded.mend_gate(index, 2).is_empty() && loaded.gate() == cluster.gate(), "{entry:?}");
         }
     }
 
@@ -169,4 +169,21 @@ proptest! {
             prop_assert_eq!(cluster.gate(), &once);
         }
     }
+}
+
+/// Older ones go, one by one.
+#[test]
+fn the_last_thousand_changes_are_kept() {
+    let (mut cluster, mut changes) = (cluster(), Vec::new());
+    let says = |id, on| Entry::Publish(id, BTreeMap::from([("A".to_owned(), on)]));
+    let flip = [says(1, true), says(2, true), Entry::Decide, says(1, false)];
+    for (index, entry) in (10..).zip(flip.iter().cycle()).take(2_200) {
+        apply(&mut cluster, index, entry);
+        if cluster.gate().index == index {
+            changes.push(index);
+        }
+    }
+    assert!(changes.len() > membership::gate::HISTORY_MAX + 50, "{} changes", changes.len());
+    let kept: Vec<u64> = cluster.gate().history.iter().map(|change| change.index).collect();
+    assert_eq!(kept, changes[changes.len() - membership::gate::HISTORY_MAX..]);
 }

@@ -128,10 +128,10 @@ impl Script {
         }
     }
 
-    /// Damages what is stored and loads it: `load APPLIED [proposal ID=INDEX | forget ID | on FEATURE | version V]`.
+    /// Damages what is stored and loads it: `load APPLIED [proposal ID=INDEX | forget ID | on FEATURE | term T | version V]`.
     fn load(&mut self, args: &[&str]) -> String {
         let mut gate: GateState = self.cluster.gate().clone();
-        let mut version = self.cluster.version();
+        let (mut version, mut term) = (self.cluster.version(), 2);
         let mut ids: Vec<_> = self.cluster.members().cloned().collect();
         for pair in args[1..].chunks(2) {
             match pair {
@@ -142,6 +142,7 @@ impl Script {
                 }
                 ["forget", id] => ids.retain(|member| member.id != number(id)),
                 ["on", feature] => _ = gate.enabled.insert((*feature).into()),
+                ["term", other] => term = other.parse().expect("a term"),
                 ["version", other] => version = other.parse().ok(),
                 _ => panic!("{pair:?} is no damage"),
             }
@@ -149,7 +150,7 @@ impl Script {
         let members = ids.into_iter().map(|member| (member.id, member)).collect();
         let cluster = Cluster::new(ClusterId(1), MemberId(1), members, Default::default(), version);
         self.cluster = cluster.with_gate(gate);
-        let findings = self.cluster.mend_gate(args[0].parse().expect("an index"));
+        let findings = self.cluster.mend_gate(args[0].parse().expect("an index"), term);
         let mut said: Vec<_> = findings.iter().map(|finding| format!("found: {finding}")).collect();
         said.push(self.show());
         said.join("\n")

@@ -6,22 +6,26 @@ use crate::{
 };
 
 const APPLIED: u64 = 250;
+/// The first in which somebody may lead.
+const TERM: u64 = 2;
 
 impl Gates {
     /// A restart and a snapshot give every member what it had.
     pub fn loads_as_it_was(&self, view: &View) -> bool {
         view.members().all(|local| {
             let mut cluster = view.cluster(local, self.config.features);
-            cluster.mend_gate(APPLIED).is_empty() && View::of(&cluster, view.seats.len()) == *view
+            cluster.mend_gate(APPLIED, TERM).is_empty() && View::of(&cluster, view.seats.len()) == *view
         })
     }
 
-    /// A restored cluster begins with neither gate nor proposals, also if its members have the ids of before. Its log
-    /// is shorter than any gate is old: the members' entries come first in every log.
+    /// A restored cluster begins with neither gate nor proposals, also if its members have the ids of before. Its log has
+    /// the members' entries alone, whose number is below the gate's index, or, if that was young, not.
     pub fn restores_empty(&self, view: &View) -> bool {
-        let mut cluster = view.cluster(0, self.config.features);
-        cluster.mend_gate(0);
-        cluster.gate().is_unused()
+        [(0, TERM), (APPLIED, TERM - 1)].into_iter().all(|(applied, term)| {
+            let mut cluster = view.cluster(0, self.config.features);
+            cluster.mend_gate(applied, term);
+            cluster.gate().is_unused()
+        })
     }
 
     /// Whatever of it is damaged, what is loaded is sound.
@@ -46,7 +50,7 @@ impl Gates {
 
     fn loads_sound(&self, view: &View) -> bool {
         let mut cluster = view.cluster(0, self.config.features);
-        cluster.mend_gate(APPLIED);
+        cluster.mend_gate(APPLIED, TERM);
         let loaded = View::of(&cluster, view.seats.len());
         let is_young = cluster.gate().proposals.values().all(|proposal| proposal.index <= APPLIED);
         let has_owners = (0..view.seats.len()).filter(|at| loaded.seats[*at].stored.is_some());

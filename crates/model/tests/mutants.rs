@@ -52,6 +52,7 @@ macro_rules! breaks {
 #[test_case(breaks!(AppendIsChecked), APPENDED; "append is checked")]
 #[test_case(breaks!(VersionsAheadCount), APPENDED; "versions ahead count")]
 #[test_case(breaks!(GateOfAnotherLife), "a restored database begins with neither gate nor proposals"; "gate of another life")]
+#[test_case(breaks!(GateBeforeAnyLeader), "a restored database begins with neither gate nor proposals"; "gate before any leader")]
 #[test_case(breaks!(ProposalOfAnotherLife), MENDED; "proposal of another life")]
 #[test_case(breaks!(ProposalOfNobody), MENDED; "proposal of nobody")]
 #[test_case(breaks!(LoadBelow), MENDED; "load below")]

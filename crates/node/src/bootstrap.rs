@@ -250,7 +250,7 @@ fn restart(backend: Backend, options: &BootstrapOptions) -> Result<Bootstrapped,
     let disk = &options.log_disk;
     let snapshots = Wal::valid_snapshots_on(&**disk, &dir.wal()).map_err(|e| log_error(dir, e))?;
     let at = snapshots.into_iter().max_by_key(walpb::Snapshot::index).unwrap_or_default();
-    let index = recover_received(&backend, dir, at.index())?;
+    let (index, term) = recover_received(&backend, dir, at.index())?;
     // A first look that changes nothing: what is refused stays as it is.
     let read = Wal::read_on(&**disk, &dir.wal(), &at).map_err(|e| log_error(dir, e))?;
     let metadata = wal::Metadata::decode(&read.metadata).map_err(|e| StartError::Metadata(e.to_string()))?;
@@ -260,7 +260,7 @@ fn restart(backend: Backend, options: &BootstrapOptions) -> Result<Bootstrapped,
     let mut cluster = load_cluster(&backend.view(), id, local)?.with_learners_max(options.learners_max);
     reconcile(&backend.view(), &cluster, index)?;
     check_not_downgraded(options.binary_version, cluster.version())?;
-    let findings = cluster.mend_gate(index);
+    let findings = cluster.mend_gate(index, term);
     cluster.check_features_known(options.binary_version, membership::features::is_cluster_feature)?;
     write_mended_gate(&backend, &cluster, &findings).map_err(StartError::Core)?;
     let (mut wal, read) = Wal::open_on(disk.clone(), &dir.wal(), &at, options.wal).map_err(|e| log_error(dir, e))?;
@@ -315,19 +315,19 @@ pub(crate) fn write_mended_gate(backend: &Backend, cluster: &Cluster, findings: 
     batch.commit().map_err(|e| e.to_string())
 }
 
-/// The database's index. If the log has gone on from a received database that is not in place yet, it is put there.
-fn recover_received(backend: &Backend, dir: &DataDir, snapshot: u64) -> Result<u64, StartError> {
-    let (mut index, _) = schema::meta::consistent(&backend.view())?;
+/// The database's index and its term. If the log has gone on from a received database that is not in place yet, it is put there.
+fn recover_received(backend: &Backend, dir: &DataDir, snapshot: u64) -> Result<(u64, u64), StartError> {
+    let (mut index, mut term) = schema::meta::consistent(&backend.view())?;
     let received = dir.received(snapshot);
     if index < snapshot && received.exists() {
         tracing::info!(consistent_index = index, snapshot_index = snapshot, "recovering from a received database");
         backend.take_over(&received).map_err(|e| StartError::Core(e.to_string()))?;
-        (index, _) = schema::meta::consistent(&backend.view())?;
+        (index, term) = schema::meta::consistent(&backend.view())?;
     }
     if index < snapshot {
         return Err(StartError::DatabaseBehind { path: dir.db().display().to_string(), index, snapshot });
     }
-    Ok(index)
+    Ok((index, term))
 }
 
 /// One truth for membership: the records of the members, as in etcd. What raft's stored configuration says

@@ -25,7 +25,6 @@ mod node;
 pub mod offline;
 mod proposer;
 mod raft_loop;
-mod random;
 mod reads;
 mod request_id;
 mod shared;

@@ -242,7 +242,8 @@ impl Shared {
     }
 }
 
-fn with_causes(error: &dyn std::error::Error) -> String {
+/// An error and all that caused it, in one line.
+pub fn with_causes(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
     while let Some(cause) = source {

@@ -25,6 +25,8 @@ use crate::{
     world::{Network, World},
 };
 
+pub use crate::shared::with_causes;
+
 /// A member in steps.
 pub struct SimMember {
     node: Arc<Node>,

@@ -86,7 +86,7 @@ impl ApplyLoop {
         let learners_max = self.state.cluster.read().learners_max();
         drop(view);
         let mut cluster = cluster.with_learners_max(learners_max);
-        let findings = cluster.mend_gate(index);
+        let findings = cluster.mend_gate(index, term);
         cluster.check_features_known(self.state.binary_version, membership::features::is_cluster_feature)?;
         write_mended_gate(&self.state.backend, &cluster, &findings).map_err(failed("write the feature gate"))?;
         self.state.gates.follow(&cluster, index);

@@ -7,11 +7,12 @@ use std::{
     task::{Context, Poll, Waker},
 };
 
+use linear::{Effect, Operation, Value};
+
 use crate::{
     check::Checked,
     clock::MS,
     event::{Event, Place},
-    linear::{Effect, Operation, Value},
     operation::{self, Admin, Answer},
     simulation::Simulation,
 };

@@ -16,11 +16,11 @@ use membership::{
 use node::{FeatureFlags, Node};
 use prost::Message as _;
 use proto::{Version, etcdserverpb::InternalRaftRequest, raftpb};
+use random::Random;
 
 use crate::{
     check::{Checked, violation},
     clock::{MS, SECOND},
-    random::Random,
     simulation::Simulation,
 };
 

@@ -6,12 +6,10 @@
 //!
 //! Everything follows from the seed: [`run`] twice with one seed gives one [`Report::trace`].
 
-pub mod linear;
-
 mod check;
 mod client;
 mod clock;
-mod disk;
+mod database;
 mod event;
 mod fault;
 mod finish;
@@ -21,7 +19,6 @@ mod lower;
 mod machine;
 mod network;
 mod operation;
-mod random;
 mod simulation;
 mod step;
 mod transfer;

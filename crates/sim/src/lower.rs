@@ -9,13 +9,13 @@ use proto::{
     etcdserverpb::{IncrementRequest, InternalRaftRequest, PutRequest},
     membershippb::ClusterVersionSetRequest,
 };
+use random::Random;
 use storage::schema::{gate, meta};
 
 use crate::{
     clock::{MS, SimClock},
     gate::Begin,
     machine::{Machine, Settings},
-    random::Random,
 };
 
 const V3_7: Version = Version::new(3, 7);

@@ -9,7 +9,7 @@ use membership::{Member, MemberId};
 use node::Database;
 use proto::raftpb;
 
-use crate::disk::Power;
+use memdisk::Power;
 
 pub enum Outgoing {
     Message(raftpb::Message),

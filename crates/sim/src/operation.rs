@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use linear::{Effect, Value};
 use node::{Node, ProposeError, Response};
 use proto::{
     etcdserverpb::{
@@ -14,8 +15,6 @@ use proto::{
     },
     mvccpb::KeyValue,
 };
-
-use crate::linear::{Effect, Value};
 
 /// What came of an operation.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -6,7 +6,10 @@ use std::{
     ops::ControlFlow,
 };
 
-use node::{Clock as _, sim::Applied};
+use node::{
+    Clock as _,
+    sim::{Applied, with_causes},
+};
 use storage::{Bucket, Read as _};
 
 use crate::{
@@ -35,7 +38,7 @@ impl Simulation {
                 self.retire(machine);
                 return Ok(());
             }
-            Err(error) => return self.fail(format!("{id} cannot start: {}", causes(&error))),
+            Err(error) => return self.fail(format!("{id} cannot start: {}", with_causes(&error))),
         }
         let place = self.place(machine);
         let (commit, chores) = (self.random.below(100 * MS), self.random.below(500 * MS));
@@ -304,15 +307,4 @@ impl Simulation {
         self.transfers.drop_from(machine);
         self.machines[machine].outbox.take();
     }
-}
-
-fn causes(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        text.push_str(": ");
-        text.push_str(&cause.to_string());
-        source = cause.source();
-    }
-    text
 }

@@ -4,9 +4,10 @@ mod support;
 
 use std::{path::Path, sync::Arc};
 
+use memdisk::MemDisk;
 use proptest::prelude::*;
 use proto::raftpb::{Entry, HardState};
-use support::{entry, memdisk::MemDisk, origin, snapshot, state};
+use support::{after_crash, entry, fail_after, new_disk, origin, snapshot, state};
 use wal::{Error, Options, Wal};
 
 const OPTIONS: Options = Options { segment_bytes: 3000, no_sync: false };
@@ -137,7 +138,7 @@ proptest! {
 
     #[test]
     fn a_closed_log_reads_back(actions in prop::collection::vec(action(), 0..40)) {
-        let disk = MemDisk::new();
+        let disk = new_disk();
         let Run { synced, handed: model, failed } = run(&disk, &actions);
         prop_assert!(failed.is_none(), "{failed:?}");
         let (mut wal, _) = open(&disk);
@@ -154,10 +155,10 @@ proptest! {
     fn a_power_cut_loses_only_what_was_not_synced(
         actions in prop::collection::vec(action(), 1..25),
         last in prop::collection::vec(0..3000u16, 1..8),
-        fail in 0..4usize,
+        fail in 0..4u64,
         keep in prop::collection::vec(any::<bool>(), 64),
     ) {
-        let disk = MemDisk::new();
+        let disk = new_disk();
         let Run { synced, mut handed, failed } = run(&disk, &actions);
         prop_assert!(failed.is_none(), "{failed:?}");
         // One more batch, of which the disk fails some step: write, sync, truncate, ...
@@ -165,12 +166,12 @@ proptest! {
         check(&found, &synced, &handed);
         handed = found.clone();
         let synced = found;
-        disk.fail_after(fail, usize::MAX);
+        fail_after(&disk, fail, usize::MAX);
         let (state, entries) = handed.next(&Action::Save { back: 1, bump: 0, sizes: last, byte: 5 });
         let acknowledged = wal.save(state.as_ref(), &entries).is_ok();
         drop(wal);
         let mut keep = keep.into_iter().cycle();
-        let after = disk.after_crash(|| keep.next().unwrap_or(true));
+        let after = after_crash(&disk, || keep.next().unwrap_or(true));
         let (mut wal, found) = open(&after);
         check(&found, if acknowledged { &handed } else { &synced }, &handed);
         // And the log goes on from there.
@@ -185,18 +186,18 @@ proptest! {
 #[test]
 fn a_failed_write_or_sync_ends_it() {
     for fail in 0..2 {
-        let disk = MemDisk::new();
+        let disk = new_disk();
         let mut wal = Wal::create_on(Arc::new(disk.clone()), dir(), b"", OPTIONS).unwrap();
         wal.save(Some(&state(1, 7, 0)), &[entry(1, 1, "good")]).unwrap();
-        disk.fail_after(fail, 11);
+        fail_after(&disk, fail, 11);
         let failed = wal.save(Some(&state(1, 7, 1)), &[entry(1, 2, "bad")]).unwrap_err();
         assert!(matches!(failed, Error::Io { .. }), "{failed}");
-        disk.fail_after(usize::MAX, 0);
+        disk.power().restore();
         assert!(matches!(wal.save(None, &[entry(1, 2, "bad")]), Err(Error::Poisoned { .. })));
         assert!(matches!(wal.sync(), Err(Error::Poisoned { .. })));
         assert!(matches!(wal.save_snapshot(&snapshot(1, 1)), Err(Error::Poisoned { .. })));
         wal.close().unwrap();
-        let found = open(&disk.after_crash(|| false)).1;
+        let found = open(&after_crash(&disk, || false)).1;
         assert_eq!(found.entries, [entry(1, 1, "good")]);
     }
 }
@@ -206,17 +207,17 @@ fn a_failed_write_or_sync_ends_it() {
 fn a_failure_at_any_step_loses_nothing_acknowledged() {
     let save = |sizes: &[u16]| Action::Save { back: 0, bump: 0, sizes: sizes.to_vec(), byte: 3 };
     let actions: Vec<_> = (0..12).flat_map(|i| [save(&[100 * i, 40]), Action::Commit]).collect();
-    let disk = MemDisk::new();
+    let disk = new_disk();
     assert!(run(&disk, &actions).failed.is_none());
-    let steps = disk.operations();
+    let steps = disk.power().operations();
     assert!(disk.paths().len() >= 3 && steps > 30, "the run must cut");
     for step in 0..steps {
         for lose in [false, true] {
-            let disk = MemDisk::new();
-            disk.fail_after(step, usize::MAX);
+            let disk = new_disk();
+            fail_after(&disk, step, usize::MAX);
             let Run { synced, handed, failed } = run(&disk, &actions);
             assert!(matches!(failed, Some(Error::Io { .. })), "step {step}: {failed:?}");
-            let after = disk.after_crash(|| !lose);
+            let after = after_crash(&disk, || !lose);
             match Wal::open_on(Arc::new(after), dir(), &origin(), OPTIONS) {
                 Ok((_, all)) => check(&Model { entries: all.entries, state: all.hard_state }, &synced, &handed),
                 // Creating failed before the log got its name.

@@ -8,9 +8,10 @@ use std::{
     sync::Arc,
 };
 
+use memdisk::MemDisk;
 use proptest::prelude::*;
 use proto::raftpb::Entry;
-use support::{entry, memdisk::MemDisk, origin, snapshot, state};
+use support::{entry, new_disk, origin, snapshot, state};
 use wal::{Error, Options, Wal};
 
 const OPTIONS: Options = Options { segment_bytes: 4096, no_sync: false };
@@ -21,7 +22,7 @@ fn dir() -> &'static Path {
 
 /// Two segments, the second with all kinds of records. The entries, and the path of the last segment.
 fn log() -> (MemDisk, Vec<Entry>, PathBuf) {
-    let disk = MemDisk::new();
+    let disk = new_disk();
     let mut wal = Wal::create_on(Arc::new(disk.clone()), dir(), b"\x08\x07\x10\x09", OPTIONS).unwrap();
     let mut entries = Vec::new();
     let mut index = 0;
@@ -80,7 +81,7 @@ fn check_prefix(disk: &MemDisk, entries: &[Entry], whole: Option<usize>, what: &
 #[test]
 fn every_cut_leaves_the_whole_records_before_it() {
     let (disk, entries, path) = log();
-    let bytes = disk.bytes(&path);
+    let bytes = disk.bytes(&path).unwrap();
     let bounds = boundaries(&bytes);
     let used = bounds.last().unwrap().0;
     for cut in 0..=used + 16 {
@@ -93,7 +94,7 @@ fn every_cut_leaves_the_whole_records_before_it() {
 #[test]
 fn every_lost_tail_of_sectors_leaves_the_whole_records_before_it() {
     let (disk, entries, path) = log();
-    let bytes = disk.bytes(&path);
+    let bytes = disk.bytes(&path).unwrap();
     let bounds = boundaries(&bytes);
     for cut in (512..bytes.len()).step_by(512) {
         let mut zeroed = bytes.clone();
@@ -106,7 +107,7 @@ fn every_lost_tail_of_sectors_leaves_the_whole_records_before_it() {
 #[test]
 fn a_repaired_log_goes_on() {
     let (disk, entries, path) = log();
-    let bytes = disk.bytes(&path);
+    let bytes = disk.bytes(&path).unwrap();
     let bounds = boundaries(&bytes);
     let used = bounds.last().unwrap().0;
     for cut in (bounds[1].0..used).step_by(13) {
@@ -118,7 +119,7 @@ fn a_repaired_log_goes_on() {
         let clean = cut == 0 || bounds.iter().any(|&(end, _)| end == cut);
         assert_eq!(all.torn.is_none(), clean, "cut at {cut}");
         if !clean {
-            assert_eq!(short.bytes(&broken), bytes[..cut], "the copy holds what was there");
+            assert_eq!(short.bytes(&broken).unwrap(), bytes[..cut], "the copy holds what was there");
         }
         let next = entry(9, whole as u64 + 1, "next");
         wal.save(Some(&state(9, 7, 0).max_commit(&all.hard_state)), std::slice::from_ref(&next)).unwrap();
@@ -144,7 +145,7 @@ impl MaxCommit for proto::raftpb::HardState {
 #[test]
 fn leftovers_behind_a_lost_sector_are_cleared() {
     let (disk, entries, path) = log();
-    let bytes = disk.bytes(&path);
+    let bytes = disk.bytes(&path).unwrap();
     let bounds = boundaries(&bytes);
     let used = bounds.last().unwrap().0;
     for lost in (512..used / 512 * 512).step_by(512) {
@@ -156,7 +157,7 @@ fn leftovers_behind_a_lost_sector_are_cleared() {
         let (wal, all) = Wal::open_on(Arc::new(torn.clone()), dir(), &origin(), OPTIONS).unwrap();
         drop(wal);
         let end = bounds.iter().map(|&(end, _)| end).filter(|&end| end <= lost).max().unwrap();
-        assert!(torn.bytes(&path)[end..].iter().all(|&byte| byte == 0), "lost sector at {lost}");
+        assert!(torn.bytes(&path).unwrap()[end..].iter().all(|&byte| byte == 0), "lost sector at {lost}");
         assert_eq!(all.entries.len(), whole);
     }
 }
@@ -165,7 +166,7 @@ fn leftovers_behind_a_lost_sector_are_cleared() {
 fn every_flipped_bit_is_an_error_that_names_its_place() {
     let (disk, _, last) = log();
     for path in disk.paths().into_iter().filter(|path| path.extension().is_some_and(|e| e == "wal")) {
-        let bytes = disk.bytes(&path);
+        let bytes = disk.bytes(&path).unwrap();
         let bounds = boundaries(&bytes);
         let used = bounds.last().unwrap().0;
         for bit in 0..used * 8 {
@@ -182,9 +183,9 @@ fn every_flipped_bit_is_an_error_that_names_its_place() {
             assert!(places_allowed.iter().any(|path| text.contains(path)), "bit {bit}: {text}");
             assert!(text.contains("at position: ") && text.contains("record "), "bit {bit}: {text}");
             if bit % 23 == 0 {
-                let before = flipped.bytes(&last);
+                let before = flipped.bytes(&last).unwrap();
                 assert!(Wal::open_on(Arc::new(flipped.clone()), dir(), &origin(), OPTIONS).is_err());
-                assert_eq!(flipped.bytes(&last), before, "a refused log is left as it is");
+                assert_eq!(flipped.bytes(&last).unwrap(), before, "a refused log is left as it is");
             }
         }
     }
@@ -192,7 +193,7 @@ fn every_flipped_bit_is_an_error_that_names_its_place() {
 
 #[test]
 fn committed_entries_that_are_gone_are_missed() {
-    let disk = MemDisk::new();
+    let disk = new_disk();
     let mut wal = Wal::create_on(Arc::new(disk.clone()), dir(), b"", OPTIONS).unwrap();
     wal.save(Some(&state(1, 7, 5)), &[entry(1, 1, "only")]).unwrap();
     drop(wal);
@@ -206,7 +207,7 @@ proptest! {
     /// Bytes that nobody wrote: an answer or an error, no panic and no endless allocation.
     #[test]
     fn any_bytes_are_answered(bytes in prop::collection::vec(any::<u8>(), 0..600)) {
-        let disk = MemDisk::new();
+        let disk = new_disk();
         disk.put(&dir().join("0000000000000000-0000000000000000.wal"), bytes);
         prop_assert!(Wal::read_on(&disk, dir(), &origin()).is_err());
     }
@@ -218,7 +219,7 @@ proptest! {
         run in prop::collection::vec(prop_oneof![Just(0u8), any::<u8>()], 1..1200),
     ) {
         let (disk, entries, path) = log();
-        let mut bytes = disk.bytes(&path);
+        let mut bytes = disk.bytes(&path).unwrap();
         let at = at.min(bytes.len() - 1);
         let end = (at + run.len()).min(bytes.len());
         bytes[at..end].copy_from_slice(&run[..end - at]);

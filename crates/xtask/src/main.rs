@@ -2,6 +2,7 @@
 
 mod features;
 mod interop;
+mod suite;
 mod tidy;
 
 use std::process::ExitCode;
@@ -21,6 +22,8 @@ enum Command {
     Features(features::Args),
     /// Hold lockgate against real etcd, its tools and public clients
     Interop(interop::Args),
+    /// Run all tests of the workspace, several programs at a time
+    Suite(suite::Args),
     /// Hold the tree to its rules: code map, lints, file shape, no leftovers, no foreign paths
     Tidy(tidy::Args),
 }
@@ -30,10 +33,22 @@ fn main() -> ExitCode {
     let result = match Args::parse().command {
         Command::Features(args) => features::run(&args),
         Command::Interop(args) => interop::run(&args),
+        Command::Suite(args) => suite::run(&args),
         Command::Tidy(args) => tidy::run(&args),
     };
     result.unwrap_or_else(|error| {
         eprintln!("Error: {error:#}");
         ExitCode::FAILURE
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    /// What is wrong with a command line's definition shows only when it is used.
+    #[test]
+    fn clap_agrees() {
+        super::Args::command().debug_assert();
+    }
 }

@@ -12,6 +12,8 @@ use super::GateState;
 pub enum GateFinding {
     #[error("the stored gate is from index {index}, after the last applied entry {applied}: it is of another cluster")]
     GateOfAnotherLife { index: u64, applied: u64 },
+    #[error("a gate is stored, from index {index}, and no leader was ever elected: it is of another cluster")]
+    GateBeforeAnyLeader { index: u64 },
     #[error("the proposal of member {id} is from index {index}, after the last applied entry {applied}")]
     ProposalOfAnotherLife { id: MemberId, index: u64, applied: u64 },
     #[error("the stored proposal of {0} is of no member")]
@@ -21,6 +23,9 @@ pub enum GateFinding {
     #[error("the stored gate does not follow from voters and proposals: {0}")]
     DoesNotFollow(String),
 }
+
+/// The term of the entries that every log begins with, one for each member. Nobody leads in it, so nobody decides.
+const FOUNDING_TERM: u64 = 1;
 
 /// A feature is on of which this binary knows nothing: it could not apply what the others apply.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -52,9 +57,9 @@ impl Cluster {
         self.gate = GateState::default();
     }
 
-    /// Puts a loaded gate right, as of the database's last applied entry. What it returns is worth a line in the log,
-    /// and if there is any the gate must be written back before anything is applied.
-    pub fn mend_gate(&mut self, applied: u64) -> Vec<GateFinding> {
+    /// Puts a loaded gate right, as of the index and term of the database's last applied entry. What it returns is worth a
+    /// line in the log, and if there is any the gate must be written back before anything is applied.
+    pub fn mend_gate(&mut self, applied: u64, term: u64) -> Vec<GateFinding> {
         if self.gate.is_unused() {
             return Vec::new();
         }
@@ -67,6 +72,11 @@ impl Cluster {
         if rule!(GateOfAnotherLife, index > applied, false) {
             self.gate = GateState::default();
             return vec![GateFinding::GateOfAnotherLife { index, applied }];
+        }
+        // The log of a restored cluster may be longer than the gate it carries along is old, if that was young.
+        if rule!(GateBeforeAnyLeader, term <= FOUNDING_TERM, false) {
+            self.gate = GateState::default();
+            return vec![GateFinding::GateBeforeAnyLeader { index }];
         }
         let mut findings = self.drop_proposals(applied);
         if let Err(why) = rule!(LoadFollows, self.check_gate(), Ok(())) {

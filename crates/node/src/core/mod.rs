@@ -20,10 +20,11 @@ use raft::{
     Config, INVALID_ID, RawNode, ReadOnlyOption, SnapshotStatus, StateRole,
     eraftpb::{ConfChange, ConfState, Message, MessageType},
 };
+use random::Random;
 use slog::Logger;
 
 pub(crate) use self::inbound::Refused;
-use crate::{convert, log_store::LogStore, random::Random};
+use crate::{convert, log_store::LogStore};
 
 /// As etcd's: bytes of entries in one message, and messages on their way to one member.
 const MESSAGE_BYTES_MAX: u64 = 1024 * 1024;

@@ -9,10 +9,10 @@ use proto::etcdserverpb::{
     compare::{CompareResult, CompareTarget, TargetUnion},
     request_op::Request,
 };
+use random::Random;
 use storage::{Bucket, Read};
 
 use super::*;
-use crate::random::Random;
 
 const MEMBER: (ClusterId, MemberId) = (ClusterId(1), MemberId(7));
 const KEYS: u64 = 300;

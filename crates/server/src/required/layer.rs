@@ -17,7 +17,7 @@ use super::{
     During, KEY, Kind, Required, Values, during,
     held::{AnswerBody, Held},
 };
-use crate::services::Context;
+use crate::{metrics::grpc::needs_leader, services::Context, status};
 
 #[derive(Clone)]
 pub struct RequireLayer(Context);
@@ -114,7 +114,10 @@ where
     S: Service<Request<B>, Response = Response<R>, Error = Infallible>,
     R: AnswerBody,
 {
-    match judge(&call.context, &required).await {
+    // As for any other call: who asks for a leader does not wait for one.
+    let leaderless = needs_leader(request.headers()) && call.context.node.status().leader == 0;
+    let judged = if leaderless { Err(status::no_leader()) } else { judge(&call.context, &required).await };
+    match judged {
         Err(status) => Ok(echoed(status.into_http(), call.echo)),
         Ok(()) => {
             let response = during(required.clone(), inner.call(request)).await?;

@@ -1,6 +1,7 @@
 //! Which cluster features are on, who proposes what, what holds a feature off; and the history of changes.
 
 use std::{
+    collections::VecDeque,
     pin::Pin,
     task::{Context as TaskContext, Poll, ready},
 };
@@ -10,7 +11,7 @@ use futures_util::{Stream, future::BoxFuture};
 use membership::{
     Cluster, Enabled, Member,
     features::FEATURES,
-    gate::{GATE_SINCE, GateState, HeldOff},
+    gate::{GATE_SINCE, GateChange, GateState, HeldOff},
     registry_version,
 };
 use proto::etcdserverpb::{
@@ -50,14 +51,9 @@ impl Context {
         // Subscribed before the first look, so that no change falls between.
         let changed = self.node.gates().subscribe();
         let cluster = self.node.cluster();
-        let history = &cluster.gate().history;
-        let is_full = history.len() >= membership::gate::HISTORY_MAX;
-        if let Some(oldest) = history.front().map(|change| change.index)
-            && is_full
-            && request.from_index != 0
-            && request.from_index < oldest
-        {
-            return Err(status::history_gone(request.from_index, oldest));
+        // Without an index, from the oldest that there is.
+        if request.from_index != 0 {
+            check_kept(&cluster.gate().history, request.from_index)?;
         }
         let (from, follow) = (request.from_index, request.follow);
         Ok(GateHistory { context: self.clone(), from, follow, changed: Some(changed), waiting: None, told: false })
@@ -134,6 +130,15 @@ fn proposal(cluster: &Cluster, member: &Member, name: &str) -> FeatureProposal {
     }
 }
 
+/// Whether all changes from an index on are still known.
+fn check_kept(history: &VecDeque<GateChange>, from: u64) -> Result<(), Status> {
+    let is_full = history.len() >= membership::gate::HISTORY_MAX;
+    match history.front().map(|change| change.index).filter(|oldest| is_full && from < *oldest) {
+        Some(oldest) => Err(status::history_gone(from, oldest)),
+        None => Ok(()),
+    }
+}
+
 /// The changes from an index on; with `follow`, also those to come.
 pub struct GateHistory {
     context: Context,
@@ -152,9 +157,10 @@ impl GateHistory {
     fn next(&mut self) -> Option<Result<FeatureGateHistoryResponse, Status>> {
         let cluster = self.context.node.cluster();
         let history = &cluster.gate().history;
-        let oldest = history.front().map_or(0, |change| change.index);
-        if self.told && self.from < oldest && history.len() >= membership::gate::HISTORY_MAX {
-            return Some(Err(status::history_gone(self.from, oldest)));
+        if self.told
+            && let Err(gone) = check_kept(history, self.from)
+        {
+            return Some(Err(gone));
         }
         let due = history.iter().filter(|change| change.index >= self.from).take(CHANGES_PER_ANSWER_MAX);
         let changes: Vec<_> = due.map(node::change_record).collect();
@@ -194,7 +200,10 @@ impl Stream for GateHistory {
 
 #[cfg(test)]
 mod tests {
-    use membership::{MemberId, gate::Proposal};
+    use membership::{
+        MemberId,
+        gate::{Cause, HISTORY_MAX, Proposal},
+    };
     use proto::Version;
 
     use super::*;
@@ -207,5 +216,18 @@ mod tests {
         let gate = GateState { index: 7, relevant_index: 8, proposals, ..Default::default() };
         assert_eq!(as_of(5, &gate), 9);
         assert_eq!(as_of(20, &gate), 20);
+    }
+
+    #[test]
+    fn what_is_no_longer_known_is_out_of_range() {
+        let (version, before, after) = (Version::new(3, 8), Default::default(), Default::default());
+        let change = GateChange { index: 0, cause: Cause::Agreed, version, before, after };
+        let history = |len: usize| (11..).map(|index| GateChange { index, ..change.clone() }).take(len).collect();
+        let full: VecDeque<_> = history(HISTORY_MAX);
+        let gone = check_kept(&full, 10).unwrap_err();
+        assert_eq!(gone.code(), tonic::Code::OutOfRange);
+        assert!(gone.message().contains("begins at index 11; 10 is"), "{}", gone.message());
+        assert!(check_kept(&full, 11).is_ok());
+        assert!(check_kept(&history(HISTORY_MAX - 1), 1).is_ok(), "nothing was ever dropped");
     }
 }

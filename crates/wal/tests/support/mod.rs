@@ -1,10 +1,10 @@
 //! Builders shared by the tests of this crate.
 #![allow(dead_code, reason = "every test file uses another part")]
 
-pub mod memdisk;
 pub mod peers;
 
 use bytes::Bytes;
+use memdisk::{Cut, MemDisk};
 use proto::{
     raftpb::{ConfState, Entry, HardState},
     walpb,
@@ -31,4 +31,23 @@ pub fn origin() -> walpb::Snapshot {
 
 pub fn indexes(entries: &[Entry]) -> Vec<u64> {
     entries.iter().map(Entry::index).collect()
+}
+
+/// The worst that a disk can do.
+pub fn new_disk() -> MemDisk {
+    MemDisk::new(Default::default(), Cut::MayReturn)
+}
+
+/// The operation after `count` more writes, syncs, renames and truncations fails, and all after it; a failing write leaves
+/// `partial` of its bytes.
+pub fn fail_after(disk: &MemDisk, count: u64, partial: usize) {
+    disk.power().tear_at(partial);
+    disk.power().cut_after(count + 1);
+}
+
+/// The disk after a power cut: of each unsynced sector, `keep` says whether it was written.
+pub fn after_crash(disk: &MemDisk, keep: impl FnMut() -> bool) -> MemDisk {
+    let after = disk.fork();
+    after.crash(keep);
+    after
 }

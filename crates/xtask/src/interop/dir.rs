@@ -8,12 +8,13 @@ use std::{
 };
 
 use anyhow::{Context, Result, bail};
+use random::Random;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use super::{
     fetch::{files_below, hex},
-    load::{self, Rng, contents},
+    load::{self, contents},
     peer,
     report::{Step, pair},
     scenario::Lines,
@@ -42,7 +43,7 @@ impl Tools {
 pub fn take_over(tools: &Tools, how: End) -> Result<Vec<Step>> {
     let temp = tempfile::tempdir()?;
     let dir = temp.path().join("data");
-    let mut rng = Rng(tools.seed);
+    let mut rng = Random::new(tools.seed);
     let by_etcd = fill(&tools.etcd, &dir, &mut rng, how)?;
     let (seen, by_ours) = see_and_fill(&tools.ours, &dir, &mut rng, how).context("lockgate on a dir of etcd")?;
     let mut steps = named("lockgate sees what etcd wrote", pair(by_etcd, seen));
@@ -65,7 +66,7 @@ pub fn take_over(tools: &Tools, how: End) -> Result<Vec<Step>> {
 pub fn found(tools: &Tools, founder: &Program, heir: &Program, storage: &str, how: End) -> Result<Vec<Step>> {
     let temp = tempfile::tempdir()?;
     let dir = temp.path().join("data");
-    let mut rng = Rng(tools.seed + 1);
+    let mut rng = Random::new(tools.seed + 1);
     let by_ours = fill(founder, &dir, &mut rng, how)?;
     let mut steps = if matches!(how, End::Stop) { offline(tools, &dir, &by_ours, storage)? } else { Vec::new() };
     let (seen, by_heir) = see_and_fill(heir, &dir, &mut rng, how)?;
@@ -80,7 +81,7 @@ pub fn refused(tools: &Tools, peer_dir: &str) -> Result<Vec<Step>> {
     let temp = tempfile::tempdir()?;
     let dir = temp.path().join("data");
     let old = Program::new(peer::find(&tools.cache, peer_dir, "etcd")?);
-    fill(&old, &dir, &mut Rng(tools.seed + 2), End::Stop)?;
+    fill(&old, &dir, &mut Random::new(tools.seed + 2), End::Stop)?;
     let before = hashes(&dir)?;
     let (status, said) = Server::start_refused(&tools.ours, &dir)?;
     let minor = peer_dir.trim_start_matches("etcd-").rsplit_once('.').map_or(peer_dir, |(minor, _)| minor);
@@ -102,7 +103,7 @@ pub fn restore(tools: &Tools, from: &Program, utl: &Path, to: &Program) -> Resul
         (temp.path().join("data"), temp.path().join("backup.db"), temp.path().join("restored"));
     let backup_name = backup.to_string_lossy().into_owned();
     let server = Server::start(from, &dir)?;
-    load::run(&mut server.http()?, &mut Rng(tools.seed + 3), OPERATIONS)?;
+    load::run(&mut server.http()?, &mut Random::new(tools.seed + 3), OPERATIONS)?;
     let before = contents(&mut server.http()?, false)?;
     let etcdctl = peer::find(&tools.cache, peer::ETCD, "etcdctl")?;
     run_tool(&etcdctl, &["--endpoints", &server.endpoint, "snapshot", "save", &backup_name])?;
@@ -121,7 +122,7 @@ pub fn restore(tools: &Tools, from: &Program, utl: &Path, to: &Program) -> Resul
     run_tool(utl, &["snapshot", "restore", &backup_name, "--data-dir", &restored.to_string_lossy()])?;
     let server = Server::start(to, &restored)?;
     let after = contents(&mut server.http()?, false)?;
-    load::run(&mut server.http()?, &mut Rng(tools.seed + 4), 50)?;
+    load::run(&mut server.http()?, &mut Random::new(tools.seed + 4), 50)?;
     server.stop()?;
     steps.extend(named("served as it was", pair(before, after)));
     // A damaged snapshot must not be restored.
@@ -140,12 +141,12 @@ pub fn restore(tools: &Tools, from: &Program, utl: &Path, to: &Program) -> Resul
     Ok(steps)
 }
 
-fn fill(program: &Program, dir: &Path, rng: &mut Rng, how: End) -> Result<Lines> {
+fn fill(program: &Program, dir: &Path, rng: &mut Random, how: End) -> Result<Lines> {
     see_and_fill(program, dir, rng, how).map(|(_, filled)| filled)
 }
 
 /// What a server finds in the dir, and what is there when it has worked on it.
-fn see_and_fill(program: &Program, dir: &Path, rng: &mut Rng, how: End) -> Result<(Lines, Lines)> {
+fn see_and_fill(program: &Program, dir: &Path, rng: &mut Random, how: End) -> Result<(Lines, Lines)> {
     let mut server = Server::start(program, dir)?;
     let mut http = server.http()?;
     let seen = contents(&mut http, true)?;

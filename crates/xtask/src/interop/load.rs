@@ -1,31 +1,14 @@
 //! Random load from a seed, and everything a client can see of a store, both through the JSON gateway.
 
 use anyhow::{Context, Result};
+use random::Random;
 use serde_json::{Value, json};
 
 use super::{base64, http::Http, scenario::Lines};
 
-/// SplitMix64: the same numbers from the same seed, on every machine.
-#[derive(Debug)]
-pub struct Rng(pub u64);
-
-impl Rng {
-    pub fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    pub fn below(&mut self, bound: u64) -> u64 {
-        self.next() % bound
-    }
-}
-
 /// Puts, deletes, txns, leases and compactions. Requests that the store refuses, such as a grant of a lease that is
 /// there, are part of the load.
-pub fn run(http: &mut Http, rng: &mut Rng, operations: u32) -> Result<()> {
+pub fn run(http: &mut Http, rng: &mut Random, operations: u32) -> Result<()> {
     for _ in 0..operations {
         let (path, body) = operation(http, rng)?;
         http.post(path, &body.to_string())?;
@@ -33,7 +16,7 @@ pub fn run(http: &mut Http, rng: &mut Rng, operations: u32) -> Result<()> {
     Ok(())
 }
 
-fn operation(http: &mut Http, rng: &mut Rng) -> Result<(&'static str, Value)> {
+fn operation(http: &mut Http, rng: &mut Random) -> Result<(&'static str, Value)> {
     let key = key(rng);
     Ok(match rng.below(100) {
         0..50 => ("/v3/kv/put", put(&key, rng)),
@@ -57,13 +40,13 @@ fn operation(http: &mut Http, rng: &mut Rng) -> Result<(&'static str, Value)> {
     })
 }
 
-fn put(key: &str, rng: &mut Rng) -> Value {
+fn put(key: &str, rng: &mut Random) -> Value {
     let length = rng.below(300);
     let value: Vec<u8> = (0..length).map(|_| rng.next().to_le_bytes()[0]).collect();
     json!({"key": b(key), "value": base64(&value)})
 }
 
-fn txn(key: &str, rng: &mut Rng) -> Value {
+fn txn(key: &str, rng: &mut Random) -> Value {
     let other = format!("{key}/txn");
     json!({
         "compare": [{"key": b(key), "target": "VERSION", "result": "GREATER", "version": rng.below(3)}],
@@ -76,11 +59,11 @@ fn txn(key: &str, rng: &mut Rng) -> Value {
     })
 }
 
-fn key(rng: &mut Rng) -> String {
+fn key(rng: &mut Random) -> String {
     format!("k/{:02}", rng.below(60))
 }
 
-fn lease(rng: &mut Rng) -> u64 {
+fn lease(rng: &mut Random) -> u64 {
     100 + rng.below(12)
 }
 
@@ -155,7 +138,7 @@ mod tests {
     #[test]
     fn one_seed_gives_one_sequence() {
         let numbers = |seed| -> Vec<u64> {
-            let mut rng = Rng(seed);
+            let mut rng = Random::new(seed);
             (0..5).map(|_| rng.next()).collect()
         };
         assert_eq!(numbers(7), numbers(7));

@@ -69,6 +69,7 @@ impl Guard {
     }
 }
 
-fn needs_leader(headers: &HeaderMap) -> bool {
+/// Whether a call asks to be refused while there is no leader.
+pub fn needs_leader(headers: &HeaderMap) -> bool {
     headers.get(HAS_LEADER).is_some_and(|value| value.as_bytes() == b"true")
 }

@@ -21,7 +21,7 @@ use tonic::{Code, Status};
 
 pub use self::{
     body::Counted,
-    guard::{Guard, LeaderLost},
+    guard::{Guard, LeaderLost, needs_leader},
     layer::{GrpcLayer, GrpcService},
 };
 use super::build::Builder;

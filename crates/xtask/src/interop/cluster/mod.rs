@@ -1,11 +1,11 @@
 //! `cargo xtask interop cluster`: whole clusters of real processes, ours alone and mixed with real etcd, under a load that
 //! is checked while members die, pause, lose their links or their disks, come and go.
 
+mod corruption;
 mod etcdctl;
 pub(super) mod faults;
 mod garbage;
 pub(super) mod group;
-mod linear;
 pub(super) mod member;
 pub(super) mod mixed;
 mod netns;
@@ -36,13 +36,13 @@ use verdict::Figures;
 pub struct Args {
     /// Every scenario, in its long form
     #[arg(long)]
-    all: bool,
+    pub all: bool,
     /// Only scenarios whose name contains this
     #[arg(long)]
-    only: Option<String>,
+    pub only: Option<String>,
     /// For the choices of clients
     #[arg(long, default_value_t = 1)]
-    seed: u64,
+    pub seed: u64,
     /// The server to test; a release build of this workspace unless given
     #[arg(long)]
     pub lockgate: Option<PathBuf>,
@@ -84,6 +84,7 @@ fn scenarios() -> Vec<Scenario> {
     let lists = [
         faults::SCENARIOS,
         storage_faults::SCENARIOS,
+        corruption::SCENARIOS,
         partition::SCENARIOS,
         mixed::SCENARIOS,
         etcdctl::SCENARIOS,

@@ -13,12 +13,9 @@ use std::{
 
 use anyhow::{Result, anyhow};
 use client::{Client, Compare, ConnectOptions, Get, Put, Txn};
+use linear::{Effect, Operation, Value};
+use random::Random;
 use tokio::{runtime::Runtime, task::JoinHandle};
-
-use super::{
-    super::load::Rng,
-    linear::{Action, Operation, Outcome},
-};
 
 const WORKERS: u64 = 8;
 /// Keys that all work on; few, so that they meet.
@@ -34,6 +31,8 @@ const REST: Duration = Duration::from_millis(1000);
 pub struct Event {
     pub key: u64,
     pub operation: Operation,
+    /// The answer says that it has written.
+    pub wrote: bool,
     /// The store's, as the answer says it.
     pub revision: Option<u64>,
 }
@@ -47,13 +46,12 @@ pub struct History {
 
 impl History {
     pub fn acknowledged(&self) -> usize {
-        let shared = self.events.iter().filter(|event| event.operation.outcome == Outcome::Done).count();
+        let shared = self.events.iter().filter(|event| event.wrote).count();
         shared + self.single.values().flatten().count()
     }
 
     pub fn unknown(&self) -> usize {
-        let open =
-            |event: &&Event| event.operation.outcome == Outcome::Unknown && event.operation.action != Action::Read;
+        let open = |event: &&Event| event.operation.answer.is_none() && event.operation.effect != Effect::Read;
         self.events.iter().filter(open).count() + self.single.values().filter(|revision| revision.is_none()).count()
     }
 }
@@ -76,7 +74,7 @@ impl Shared {
         u64::try_from(self.clock.elapsed().as_nanos()).unwrap_or(u64::MAX)
     }
 
-    fn pick(&self, rng: &mut Rng) -> String {
+    fn pick(&self, rng: &mut Random) -> String {
         let endpoints = self.endpoints.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         endpoints[rng.below(endpoints.len() as u64) as usize].clone()
     }
@@ -88,7 +86,7 @@ impl Traffic {
         let (stop, hold) = (AtomicBool::new(false), AtomicBool::new(false));
         let shared = Arc::new(Shared { stop, hold, endpoints: Mutex::new(endpoints), clock: Instant::now() });
         let spawn = |worker| {
-            let rng = Rng(seed.wrapping_mul(1000).wrapping_add(worker));
+            let rng = Random::new(seed.wrapping_mul(1000).wrapping_add(worker));
             let (clients, resting, seen) = Default::default();
             let worker = Worker { shared: shared.clone(), worker, rng, clients, resting, seen };
             runtime.spawn(worker.run())
@@ -135,12 +133,12 @@ pub struct Finished {
 struct Worker {
     shared: Arc<Shared>,
     worker: u64,
-    rng: Rng,
+    rng: Random,
     clients: BTreeMap<String, Client>,
     /// Members that failed, and when.
     resting: BTreeMap<String, Instant>,
     /// The value that a shared key had when last seen.
-    seen: BTreeMap<u64, u64>,
+    seen: BTreeMap<u64, Value>,
 }
 
 impl Worker {
@@ -160,7 +158,7 @@ impl Worker {
                 choice => {
                     let event = self.on_shared(&client, choice, self.worker << 40 | n).await;
                     history.events.push(event);
-                    event.operation.outcome != Outcome::Unknown
+                    event.operation.answer.is_some()
                 }
             };
             if !answered {
@@ -201,22 +199,26 @@ impl Worker {
 
     async fn on_shared(&mut self, client: &Client, choice: u64, value: u64) -> Event {
         let key = self.rng.below(SHARED);
-        let seen = self.seen.get(&key).copied().unwrap_or(0);
-        let action = match choice {
-            3..6 => Action::Read,
-            6..8 => Action::Write(value),
-            _ => Action::Swap(seen, value),
+        let effect = match choice {
+            3..6 => Effect::Read,
+            6..8 => Effect::Write(Some(value)),
+            _ => Effect::Swap { expected: self.seen.get(&key).copied(), new: value },
         };
-        let invoked = self.shared.now();
-        let answer = perform(client, &shared_key(key), action).await;
+        let call = self.shared.now();
+        let answer = perform(client, &shared_key(key), effect).await.ok();
         let returned = self.shared.now();
-        let (outcome, revision) = answer.unwrap_or((Outcome::Unknown, None));
-        match (outcome, action) {
-            (Outcome::Found(found), _) => drop(self.seen.insert(key, found)),
-            (Outcome::Done, Action::Write(new) | Action::Swap(_, new)) => drop(self.seen.insert(key, new)),
-            _ => {}
+        if let Some(answer) = &answer {
+            match if answer.wrote { Some(value) } else { answer.seen.flatten() } {
+                Some(value) => self.seen.insert(key, value),
+                None => self.seen.remove(&key),
+            };
         }
-        Event { key, operation: Operation { action, outcome, invoked, returned }, revision }
+        let client = self.worker as usize;
+        let operation = Operation { client, effect, seen: None, call, answer: None };
+        let Some(Answer { seen, wrote, revision }) = answer else {
+            return Event { key, operation, wrote: false, revision: None };
+        };
+        Event { key, operation: Operation { seen, answer: Some(returned), ..operation }, wrote, revision }
     }
 }
 
@@ -229,44 +231,53 @@ pub fn shared_key(key: u64) -> String {
     format!("shared/{key}")
 }
 
-async fn perform(client: &Client, key: &str, action: Action) -> client::Result<(Outcome, Option<u64>)> {
-    match action {
-        Action::Read => {
+/// What a client was told.
+struct Answer {
+    seen: Option<Option<Value>>,
+    wrote: bool,
+    revision: Option<u64>,
+}
+
+async fn perform(client: &Client, key: &str, effect: Effect) -> client::Result<Answer> {
+    match effect {
+        Effect::Read => {
             let answer = client.get(Get::key(key.to_owned())).await?;
-            Ok((Outcome::Found(value_of(&answer.kvs)), revision(answer.header)))
+            Ok(Answer { seen: Some(value_of(&answer.kvs)), wrote: false, revision: revision(answer.header) })
         }
-        Action::Write(value) => {
-            let answer = client.put(Put::new(key.to_owned(), value.to_string())).await?;
-            Ok((Outcome::Done, revision(answer.header)))
+        Effect::Write(value) => {
+            let text = value.map(|value| value.to_string()).unwrap_or_default();
+            let answer = client.put(Put::new(key.to_owned(), text)).await?;
+            Ok(Answer { seen: None, wrote: true, revision: revision(answer.header) })
         }
-        Action::Swap(old, new) => swap(client, key, old, new).await,
+        Effect::Swap { expected, new } => swap(client, key, expected, new).await,
     }
 }
 
-async fn swap(client: &Client, key: &str, old: u64, new: u64) -> client::Result<(Outcome, Option<u64>)> {
-    let is_old = match old {
-        0 => Compare::create_revision(key.to_owned()).eq(0),
-        old => Compare::value(key.to_owned()).eq(old.to_string()),
+async fn swap(client: &Client, key: &str, expected: Option<Value>, new: Value) -> client::Result<Answer> {
+    let is_old = match expected {
+        None => Compare::create_revision(key.to_owned()).eq(0),
+        Some(old) => Compare::value(key.to_owned()).eq(old.to_string()),
     };
     let txn = Txn::new()
         .when([is_old])
         .and_then([Put::new(key.to_owned(), new.to_string()).into()])
         .or_else([Get::key(key.to_owned()).into()]);
     let answer = client.txn(txn).await?;
+    let revision = revision(answer.header);
     if answer.succeeded {
-        return Ok((Outcome::Done, revision(answer.header)));
+        return Ok(Answer { seen: Some(expected), wrote: true, revision });
     }
     let range = answer.responses.into_iter().find_map(|op| match op.response {
         Some(client::pb::response_op::Response::ResponseRange(range)) => Some(range),
         _ => None,
     });
-    Ok((Outcome::Found(value_of(&range.unwrap_or_default().kvs)), revision(answer.header)))
+    Ok(Answer { seen: Some(value_of(&range.unwrap_or_default().kvs)), wrote: false, revision })
 }
 
-pub fn value_of(kvs: &[client::mvccpb::KeyValue]) -> u64 {
+pub fn value_of(kvs: &[client::mvccpb::KeyValue]) -> Option<Value> {
     let text = kvs.first().map(|kv| String::from_utf8_lossy(&kv.value).into_owned());
     // A value that nobody wrote fails the check as such.
-    text.map_or(0, |text| text.parse().unwrap_or(u64::MAX))
+    text.map(|text| text.parse().unwrap_or(u64::MAX))
 }
 
 fn revision(header: Option<client::pb::ResponseHeader>) -> Option<u64> {

@@ -5,10 +5,10 @@ use std::{collections::BTreeMap, fmt, time::Duration};
 
 use anyhow::{Context, Result, bail, ensure};
 use client::{Get, mvccpb::KeyValue};
+use linear::{Effect, Operation};
 
 use super::{
     group::Group,
-    linear::{self, Action, Operation, Outcome},
     traffic::{Event, Finished, History, SHARED, Traffic, connect, shared_key, value_of},
 };
 
@@ -73,10 +73,10 @@ fn read_back(finished: &mut Finished, endpoint: &str) -> Result<()> {
         Ok::<_, client::Error>((single, shared))
     })?;
     check_single(&finished.history.single, &single)?;
+    let (client, call, answer) = (usize::MAX, finished.now + 1, Some(finished.now + 2));
     for (key, value) in (0..).zip(shared) {
-        let (invoked, returned) = (finished.now + 1, finished.now + 2);
-        let operation = Operation { action: Action::Read, outcome: Outcome::Found(value), invoked, returned };
-        finished.history.events.push(Event { key, operation, revision: None });
+        let operation = Operation { client, effect: Effect::Read, seen: Some(value), call, answer };
+        finished.history.events.push(Event { key, operation, wrote: false, revision: None });
     }
     finished.now += 3;
     Ok(())
@@ -104,15 +104,14 @@ fn check_single(written: &BTreeMap<String, Option<u64>>, found: &[KeyValue]) -> 
 }
 
 fn check_shared(history: &History) -> Result<()> {
-    for key in 0..SHARED {
-        let operations: Vec<Operation> =
-            history.events.iter().filter(|event| event.key == key).map(|event| event.operation).collect();
-        if let Err(stuck) = linear::check(&operations) {
-            let lines: Vec<String> = stuck.iter().map(|operation| format!("{operation:?}")).collect();
-            bail!("key {key} is not linearizable, no order goes beyond these:\n{}", lines.join("\n"));
-        }
+    let mut shared = linear::History::default();
+    for event in &history.events {
+        let refused_for_nothing = matches!(event.operation, Operation { effect: Effect::Swap { expected, .. }, seen: Some(seen), .. }
+            if seen == expected && !event.wrote);
+        ensure!(!refused_for_nothing, "a swap found what it expected, and did nothing: {event:?}");
+        shared.push(event.key, event.operation);
     }
-    Ok(())
+    Ok(shared.check()?)
 }
 
 /// Over all keys: who asks after another was answered gets no older revision, and a write a newer one.
@@ -120,20 +119,22 @@ fn check_order(events: &[Event]) -> Result<()> {
     let known = |event: &&Event| event.revision.is_some();
     let mut asked: Vec<&Event> = events.iter().filter(known).collect();
     let mut answered = asked.clone();
-    asked.sort_by_key(|event| event.operation.invoked);
-    answered.sort_by_key(|event| event.operation.returned);
+    asked.sort_by_key(|event| event.operation.call);
+    answered.sort_by_key(|event| event.operation.answer);
     let mut answered = answered.into_iter().peekable();
     let mut newest: Option<&Event> = None;
     for event in asked {
-        while let Some(before) = answered.next_if(|before| before.operation.returned < event.operation.invoked) {
+        while let Some(before) = answered.next_if(|before| before.operation.answer < Some(event.operation.call)) {
             if newest.is_none_or(|newest| newest.revision < before.revision) {
                 newest = Some(before);
             }
         }
         let Some(newest) = newest else { continue };
         let newer = event.revision > newest.revision;
-        let write = event.operation.outcome == Outcome::Done;
-        ensure!(newer || !write && event.revision == newest.revision, "{newest:?} was answered before {event:?} began");
+        ensure!(
+            newer || !event.wrote && event.revision == newest.revision,
+            "{newest:?} was answered before {event:?} began"
+        );
     }
     Ok(())
 }
@@ -155,8 +156,8 @@ pub fn check_logs(group: &Group) -> Result<()> {
 
 /// The longest time in which no write was acknowledged.
 fn longest_gap(history: &History) -> Duration {
-    let done = |event: &&Event| event.operation.outcome == Outcome::Done;
-    let mut times: Vec<u64> = history.events.iter().filter(done).map(|event| event.operation.returned).collect();
+    let wrote = history.events.iter().filter(|event| event.wrote);
+    let mut times: Vec<u64> = wrote.filter_map(|event| event.operation.answer).collect();
     times.sort_unstable();
     Duration::from_nanos(times.windows(2).map(|pair| pair[1] - pair[0]).max().unwrap_or(0))
 }
@@ -189,14 +190,30 @@ mod tests {
 
     #[test]
     fn revisions_may_not_go_back() {
-        let event = |outcome, revision, invoked, returned| {
-            let operation = Operation { action: Action::Read, outcome, invoked, returned };
-            Event { key: 0, operation, revision: Some(revision) }
+        let event = |wrote, revision, call, answer| {
+            let operation = Operation { client: 0, effect: Effect::Read, seen: None, call, answer: Some(answer) };
+            Event { key: 0, operation, wrote, revision: Some(revision) }
         };
-        let (write, read) = (Outcome::Done, Outcome::Found(1));
+        let (write, read) = (true, false);
         check_order(&[event(write, 5, 0, 1), event(read, 5, 2, 3), event(write, 6, 2, 3)]).expect("in order");
         assert!(check_order(&[event(write, 5, 0, 1), event(read, 4, 2, 3)]).is_err());
         assert!(check_order(&[event(read, 5, 0, 1), event(write, 5, 2, 3)]).is_err());
         check_order(&[event(write, 5, 0, 4), event(read, 4, 2, 3)]).expect("they overlap");
+    }
+
+    #[test]
+    fn stale_reads_and_strange_swaps_are_told() {
+        let told = |events: &[Event]| check_shared(&History { events: events.to_vec(), ..History::default() }).is_err();
+        let event = |effect, seen, wrote, call| {
+            let operation = Operation { client: 0, effect, seen, call, answer: Some(call + 1) };
+            Event { key: 0, operation, wrote, revision: None }
+        };
+        let write = |value, call| event(Effect::Write(Some(value)), None, true, call);
+        let read = |value, call| event(Effect::Read, Some(Some(value)), false, call);
+        assert!(!told(&[write(1, 0), write(2, 2), read(2, 4)]));
+        assert!(told(&[write(1, 0), write(2, 2), read(1, 4)]));
+        let swap = Effect::Swap { expected: Some(1), new: 2 };
+        assert!(!told(&[write(1, 0), event(swap, Some(Some(1)), true, 2), read(2, 4)]));
+        assert!(told(&[write(1, 0), event(swap, Some(Some(1)), false, 2)]), "refused for nothing");
     }
 }

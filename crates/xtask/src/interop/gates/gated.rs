@@ -92,6 +92,15 @@ impl Gated {
         self.group.wait_member(leader)
     }
 
+    /// kill -9 of whoever leads, and back at once: also where the others alone are no quorum.
+    pub fn restart_leader(&mut self) -> Result<()> {
+        let leader = self.group.leader()?;
+        self.group.members[leader].kill()?;
+        self.group.restart(leader)?;
+        self.group.wait_member(leader)?;
+        self.group.leader().context("after the leader was killed").map(drop)
+    }
+
     /// Every running member's answer.
     pub fn look(&mut self) -> Result<Vec<Seen>> {
         let running = self.group.members.iter().filter(|member| member.running());
@@ -195,6 +204,13 @@ impl Gated {
         verdict::check_logs(&self.group)?;
         Ok(format!("{} answers at {} indices agree", self.book.answers, self.book.indices()))
     }
+}
+
+/// What a scenario does between two of its steps.
+pub type Between = fn(&mut Gated) -> Result<()>;
+
+pub fn nothing(_: &mut Gated) -> Result<()> {
+    Ok(())
 }
 
 /// `CAUSE: what is on after it`.

@@ -12,11 +12,12 @@ use super::{
         member::{Host, Member},
     },
     book::{Book, Seen},
-    gated::{Gated, INCREMENT, OFF, ON, increment, proposing},
+    gated::{Between, Gated, INCREMENT, OFF, ON, increment, nothing, proposing},
 };
 
 pub const SCENARIOS: &[Scenario] = &[
     Scenario { name: "learners: joined, promoted, on all the time", short: true, run: promoted },
+    Scenario { name: "learners: promoted, leader killed between steps", short: false, run: promoted_under_kills },
     Scenario { name: "learners: refused at first join", short: true, run: refused_join },
     Scenario { name: "learners: differing later, promotion refused", short: true, run: refused_promotion },
 ];
@@ -26,13 +27,25 @@ const READY_LOOKS: usize = 100;
 const PROMOTE_TRIES: usize = 1000;
 
 fn promoted(world: &World, base: &Path) -> Result<Ending> {
+    promoted_with(world, base, nothing)
+}
+
+fn promoted_under_kills(world: &World, base: &Path) -> Result<Ending> {
+    promoted_with(world, base, Gated::kill_leader)
+}
+
+fn promoted_with(world: &World, base: &Path, between: Between) -> Result<Ending> {
     let mut gated = Gated::agreed(world, base)?;
+    between(&mut gated)?;
     let n = gated.group.add("m4", &proposing(&world.ours, ON), Host::default(), true)?;
     let id = learner_id(&gated.group, n)?;
+    between(&mut gated)?;
     gated.wait("the learner has proposed, and counts for nothing", |seen| {
         seen.is_on(INCREMENT) && seen.said(INCREMENT, id) == Some(true) && seen.voters(INCREMENT).len() == 3
     })?;
+    between(&mut gated)?;
     promote_watched(&mut gated, id)?;
+    between(&mut gated)?;
     gated.wait("four voters agree", |seen| seen.voters(INCREMENT) == [Some(true); 4] && seen.is_on(INCREMENT))?;
     gated.group.wait_member(n)?;
     gated.group.move_leader(n)?;

@@ -26,29 +26,21 @@ use anyhow::Result;
 use super::cluster::{self, Scenario, World};
 
 #[derive(clap::Args)]
+#[group(skip)]
 pub struct Args {
-    /// Every scenario, in its long form
-    #[arg(long)]
-    all: bool,
-    /// Only scenarios whose name contains this
-    #[arg(long)]
-    only: Option<String>,
-    /// For the choices of clients
-    #[arg(long, default_value_t = 1)]
-    seed: u64,
-    /// The server to test; a release build of this workspace unless given
-    #[arg(long)]
-    lockgate: Option<PathBuf>,
+    #[command(flatten)]
+    scenarios: cluster::Args,
     /// Runs one rolling change of flags and draws what happened into this SVG file
     #[arg(long)]
     timeline: Option<PathBuf>,
 }
 
 pub fn run(args: &Args) -> Result<ExitCode> {
-    let world = World::new(args.lockgate.as_deref(), args.seed, args.all)?;
+    let wanted = &args.scenarios;
+    let world = World::new(wanted.lockgate.as_deref(), wanted.seed, wanted.all)?;
     match &args.timeline {
         Some(path) => timeline::record(&world, path).map(|()| ExitCode::SUCCESS),
-        None => Ok(cluster::run_all(&world, &scenarios(), args.only.as_deref())),
+        None => Ok(cluster::run_all(&world, &scenarios(), wanted.only.as_deref())),
     }
 }
 

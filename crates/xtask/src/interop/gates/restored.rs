@@ -1,7 +1,7 @@
 //! Clusters that begin at 3.7, from a snapshot, or from one member's dir: they have neither gate nor proposals, and agree
 //! anew where the version has a gate.
 
-use std::path::Path;
+use std::{path::Path, time::Duration};
 
 use anyhow::{Context, Result, ensure};
 use serde_json::json;
@@ -15,6 +15,7 @@ pub const SCENARIOS: &[Scenario] = &[
     Scenario { name: "restored: held at 3.7", short: false, run: held },
     Scenario { name: "restored: by lockgateutl", short: true, run: by_ours },
     Scenario { name: "restored: by etcdutl", short: false, run: by_etcdutl },
+    Scenario { name: "restored: young, by etcdutl into more members", short: false, run: young },
     Scenario { name: "restored: --force-new-cluster", short: false, run: forced },
 ];
 
@@ -78,6 +79,27 @@ fn restored(world: &World, base: &Path, utl: &Path, carries_along: bool) -> Resu
     let new = gated.expect_history(&["AGREED: AtomicIncrement"])?;
     ensure!(value(&gated.group.members[2], "counter")?.as_deref() == Some("20"), "the number is lost");
     Ok(Ending::Well(format!("{} changes before, agreed anew at {}; {}", old.len(), new[0].index, gated.finish()?)))
+}
+
+/// The new log begins with an entry for each of so many members that the gate is not ahead of it; but nobody has led yet.
+fn young(world: &World, base: &Path) -> Result<Ending> {
+    let program = proposing(&world.ours, "AtomicIncrement=true");
+    let mut gated = Gated::of(base, &[&program], &[])?;
+    let index = gated.wait_on(INCREMENT)?.state.gate_index;
+    let file = base.join("snapshot.db").to_string_lossy().into_owned();
+    let endpoint = gated.group.members[0].endpoint();
+    tool(&world.etcdctl, &["--endpoints", &endpoint, "snapshot", "save", &file])?;
+    gated.group.stop_all()?;
+    let others = (1..=index).map(|n| format!("other{n}=http://127.0.0.1:{n}"));
+    let member = &mut gated.group.members[0];
+    let initial = [member.entry()].into_iter().chain(others).collect::<Vec<_>>().join(",");
+    member.dir = base.join("restored");
+    let (url, dir) = (member.peer_url(), member.dir.to_string_lossy().into_owned());
+    let words = ["snapshot", "restore", &file, "--name", &member.name, "--initial-cluster", &initial];
+    tool(&world.etcdutl, &[&words[..], &["--initial-advertise-peer-urls", &url, "--data-dir", &dir]].concat())?;
+    member.start(&initial, "new", &[])?;
+    member.wait_log("no leader was ever elected: it is of another cluster", Duration::from_secs(20))?;
+    Ok(Ending::Well(format!("on at {index}, removed from a log that begins with {} entries", index + 1)))
 }
 
 /// On, off, on, and some entries after that, so that indices are well above those of a new life.

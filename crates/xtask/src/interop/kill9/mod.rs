@@ -17,12 +17,10 @@ use std::{
 };
 
 use anyhow::{Context, Result, ensure};
+use random::Random;
 use serde_json::json;
 
-use super::{
-    load::Rng,
-    server::{Program, Server},
-};
+use super::server::{Program, Server};
 use found::Found;
 use scope::Scope;
 use truth::Truth;
@@ -55,7 +53,7 @@ pub fn run(args: &Args, program: &Path) -> Result<ExitCode> {
     let temp = tempfile::tempdir()?;
     let dir = temp.path().join("data");
     let start = Instant::now();
-    let outcome = rounds(&program, &dir, args.rounds, &mut Rng(seed));
+    let outcome = rounds(&program, &dir, args.rounds, &mut Random::new(seed));
     if outcome.is_err() {
         let kept = temp.keep();
         println!("the data dir and the log are kept in {}", kept.display());
@@ -83,7 +81,7 @@ struct Counts {
     compactions: u64,
 }
 
-fn rounds(program: &Program, dir: &Path, rounds: u64, rng: &mut Rng) -> Result<Counts> {
+fn rounds(program: &Program, dir: &Path, rounds: u64, rng: &mut Random) -> Result<Counts> {
     let mut truth = Truth { revision: 1, ..Truth::default() };
     let mut counts = Counts::default();
     let mut hash = None;

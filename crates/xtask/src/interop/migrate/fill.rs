@@ -3,13 +3,14 @@
 use std::path::Path;
 
 use anyhow::Result;
+use random::Random;
 use serde_json::{Value, json};
 
 use super::{
     super::{
         base64,
         http::Http,
-        load::{self, Rng, contents},
+        load::{self, contents},
         scenario::Lines,
         server::{End, Server},
     },
@@ -45,7 +46,7 @@ pub fn fill(release: &Release, dir: &Path, seed: u64, wish: Wish) -> Result<Line
         let value = base64(&vec![byte; BIG_BYTES]);
         http.call("/v3/kv/put", &json!({"key": base64(key.as_bytes()), "value": value}))?;
     }
-    load::run(&mut http, &mut Rng(seed), OPERATIONS)?;
+    load::run(&mut http, &mut Random::new(seed), OPERATIONS)?;
     if wish.users {
         add_users(&mut http)?;
     }

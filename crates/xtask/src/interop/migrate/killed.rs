@@ -7,11 +7,11 @@ use std::{
 };
 
 use anyhow::{Context, Result};
+use random::Random;
 use serde_json::Value;
 
 use super::{
     super::{
-        load::Rng,
         report::{Step, pair},
         server::End,
     },
@@ -45,7 +45,7 @@ pub fn tool(tools: &Tools, release: &Release, rounds: u64) -> Result<Vec<Step>> 
     let dir = temp.path().join("data");
     let before = fill(release, &dir, tools.seed + 3, Wish::of(release))?;
     let (hash, path) = (tools.hash(&dir)?, dir.to_string_lossy().into_owned());
-    let mut rng = Rng(tools.seed);
+    let mut rng = Random::new(tools.seed);
     // How long it takes here, so that most of the kills come before its end.
     let begin = Instant::now();
     tools.migrate(&dir, "3.8", &[])?;

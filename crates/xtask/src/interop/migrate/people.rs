@@ -3,10 +3,11 @@
 use std::{collections::BTreeMap, thread};
 
 use anyhow::{Context, Result, anyhow};
+use random::Random;
 use serde_json::{Value, json};
 
 use super::{
-    super::{base64, http::Http, load::Rng, server::Server},
+    super::{base64, http::Http, server::Server},
     users::{login, outcome},
 };
 
@@ -20,12 +21,12 @@ const KEYS: [&str; 8] = ["a", "b", "c", "ca", "k/1", "k/2", "x", "z"];
 /// What they ask for meets changes that were made after they asked, so entries are old when they are applied.
 pub fn at_random(server: &Server, seed: u64) -> Result<()> {
     let mut http = server.http()?;
-    let mut root = Root { token: String::new(), rng: Rng(seed) };
+    let mut root = Root { token: String::new(), rng: Random::new(seed) };
     root.found(&mut http)?;
     let threads: Vec<_> = (0..3)
         .map(|number| {
             let endpoint = server.endpoint.clone();
-            thread::spawn(move || ask(&endpoint, Rng(seed * 100 + number)))
+            thread::spawn(move || ask(&endpoint, Random::new(seed * 100 + number)))
         })
         .collect();
     for _ in 0..CHANGES {
@@ -48,7 +49,7 @@ type Counts = BTreeMap<String, u32>;
 
 struct Root {
     token: String,
-    rng: Rng,
+    rng: Random,
 }
 
 impl Root {
@@ -119,7 +120,7 @@ impl Root {
 }
 
 /// A user after the other: logs in, asks for this and that.
-fn ask(endpoint: &str, mut rng: Rng) -> Result<Counts> {
+fn ask(endpoint: &str, mut rng: Random) -> Result<Counts> {
     let (mut http, mut counts) = (Http::connect(endpoint)?, Counts::new());
     let mut token = String::new();
     for number in 0..REQUESTS {
@@ -139,7 +140,7 @@ fn ask(endpoint: &str, mut rng: Rng) -> Result<Counts> {
     Ok(counts)
 }
 
-fn request(rng: &mut Rng) -> (&'static str, Value) {
+fn request(rng: &mut Random) -> (&'static str, Value) {
     match rng.below(100) {
         0..40 => ("/v3/kv/put", put(rng)),
         40..55 => ("/v3/kv/deleterange", delete(rng)),
@@ -150,7 +151,7 @@ fn request(rng: &mut Rng) -> (&'static str, Value) {
     }
 }
 
-fn put(rng: &mut Rng) -> Value {
+fn put(rng: &mut Random) -> Value {
     let mut put = json!({"key": base64(one(rng, &KEYS).as_bytes()), "value": base64(&rng.next().to_be_bytes())});
     if rng.below(3) == 0 {
         put["lease"] = json!(lease(rng));
@@ -159,17 +160,17 @@ fn put(rng: &mut Rng) -> Value {
     put
 }
 
-fn delete(rng: &mut Rng) -> Value {
+fn delete(rng: &mut Random) -> Value {
     let mut delete = range(rng);
     delete["prev_kv"] = json!(rng.below(3) == 0);
     delete
 }
 
-fn txn(rng: &mut Rng, depth: u32) -> Value {
+fn txn(rng: &mut Random, depth: u32) -> Value {
     let mut compare = range(rng);
     compare["target"] = json!("VERSION");
     compare["result"] = json!("GREATER");
-    let branch = |rng: &mut Rng| match rng.below(4 - u64::from(depth > 0)) {
+    let branch = |rng: &mut Random| match rng.below(4 - u64::from(depth > 0)) {
         0 => json!({"request_put": put(rng)}),
         1 => json!({"request_delete_range": delete(rng)}),
         2 => json!({"request_range": range(rng)}),
@@ -180,7 +181,7 @@ fn txn(rng: &mut Rng, depth: u32) -> Value {
 }
 
 /// One key, some, all from one on; some end before they begin, which touches nothing but is judged.
-fn range(rng: &mut Rng) -> Value {
+fn range(rng: &mut Random) -> Value {
     let (key, end) = (one(rng, &KEYS), one(rng, &KEYS));
     match rng.below(4) {
         0 => json!({"key": base64(key.as_bytes())}),
@@ -189,10 +190,10 @@ fn range(rng: &mut Rng) -> Value {
     }
 }
 
-fn lease(rng: &mut Rng) -> u64 {
+fn lease(rng: &mut Random) -> u64 {
     71 + rng.below(5)
 }
 
-fn one<'a>(rng: &mut Rng, list: &[&'a str]) -> &'a str {
+fn one<'a>(rng: &mut Random, list: &[&'a str]) -> &'a str {
     list[rng.below(list.len() as u64) as usize]
 }

@@ -9,9 +9,10 @@ use std::{
 };
 
 use bolt::{Disk, Map};
+use memdisk::{Power, SECTOR};
+use random::Random;
 
-use super::{Power, SECTOR};
-use crate::random::Random;
+use crate::machine::kept_percent;
 
 /// Opens files of one member and can crash them all.
 pub struct DatabaseDisks {
@@ -66,7 +67,7 @@ struct DatabaseDisk {
 
 impl DatabaseDisk {
     fn crash(&self, random: &mut Random) -> io::Result<()> {
-        let odds = random.pick(&[0, 0, 50, 90, 100]).copied().unwrap_or(0);
+        let odds = kept_percent(random);
         let mut inner = lock(&self.inner);
         for op in std::mem::take(&mut inner.pending) {
             carry_out(&mut inner.durable, &op, &mut || random.percent(odds));

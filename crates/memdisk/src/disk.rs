@@ -1,4 +1,4 @@
-//! The log's disk: files in memory.
+//! Files in memory, by path.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -9,55 +9,7 @@ use std::{
 
 use wal::{Disk, DiskFile, OpenMode};
 
-use super::{Power, SECTOR};
-use crate::random::Random;
-
-#[derive(Debug, Clone, Default)]
-struct Contents {
-    now: Vec<u8>,
-    /// As of the last sync.
-    durable: Vec<u8>,
-    /// Where they may differ.
-    dirty: Option<(usize, usize)>,
-}
-
-impl Contents {
-    fn touch(&mut self, from: usize, to: usize) {
-        let (a, b) = self.dirty.unwrap_or((from, to));
-        self.dirty = Some((a.min(from), b.max(to)));
-    }
-
-    fn resize(&mut self, size: usize) {
-        let old = self.now.len();
-        self.now.resize(size, 0);
-        // Cutting a file frees its blocks, in the journal: what was there does not come back under later writes.
-        self.durable.truncate(size);
-        self.touch(old.min(size), old.max(size));
-    }
-
-    fn sync(&mut self) {
-        let Some((from, to)) = self.dirty.take() else { return };
-        self.durable.resize(self.now.len(), 0);
-        let to = to.min(self.now.len());
-        if from < to {
-            self.durable[from..to].copy_from_slice(&self.now[from..to]);
-        }
-    }
-
-    /// Sizes are journaled by the file system; a sector of a longer file that was not written is zero.
-    fn crash(&mut self, keep: &mut dyn FnMut() -> bool) {
-        let Some((from, to)) = self.dirty else { return };
-        let to = to.min(self.now.len());
-        for start in (from / SECTOR * SECTOR..to).step_by(SECTOR) {
-            let end = (start + SECTOR).min(self.now.len());
-            let old: Vec<u8> = (start..end).map(|at| self.durable.get(at).copied().unwrap_or(0)).collect();
-            if old != self.now[start..end] && !keep() {
-                self.now[start..end].copy_from_slice(&old);
-            }
-        }
-        self.sync();
-    }
-}
+use crate::{Cut, Power, contents::Contents};
 
 #[derive(Debug, Default)]
 struct Inner {
@@ -65,24 +17,56 @@ struct Inner {
     locks: BTreeSet<usize>,
 }
 
-/// Files in memory, of one member.
-#[derive(Debug, Clone)]
-pub struct LogDisk {
+/// Clones are the same disk.
+#[derive(Debug, Clone, Default)]
+pub struct MemDisk {
     inner: Arc<Mutex<Inner>>,
     power: Arc<Power>,
+    cut: Cut,
 }
 
-impl LogDisk {
-    pub fn new(power: Arc<Power>) -> LogDisk {
-        LogDisk { inner: Arc::default(), power }
+impl MemDisk {
+    pub fn new(power: Arc<Power>, cut: Cut) -> MemDisk {
+        MemDisk { inner: Arc::default(), power, cut }
     }
 
-    /// The power was cut: of what was not synced some sectors are there. Nobody has a file open any more.
-    pub fn crash(&self, random: &mut Random) {
-        let odds = random.pick(&[0, 0, 50, 90, 100]).copied().unwrap_or(0);
+    pub fn power(&self) -> &Power {
+        &self.power
+    }
+
+    /// The power was cut: of each sector that was not synced, `keep` says whether it is there. Nobody has a file open any
+    /// more.
+    pub fn crash(&self, mut keep: impl FnMut() -> bool) {
         for contents in self.lock().files.values() {
-            lock(contents).crash(&mut || random.percent(odds));
+            lock(contents).crash(&mut keep);
         }
+    }
+
+    /// Another disk with the same files, on power of its own.
+    pub fn fork(&self) -> MemDisk {
+        let copy = |(path, contents): (&PathBuf, &Arc<Mutex<Contents>>)| {
+            (path.clone(), Arc::new(Mutex::new(lock(contents).clone())))
+        };
+        let files = self.lock().files.iter().map(copy).collect();
+        MemDisk {
+            inner: Arc::new(Mutex::new(Inner { files, ..Inner::default() })),
+            power: Arc::default(),
+            cut: self.cut,
+        }
+    }
+
+    pub fn paths(&self) -> Vec<PathBuf> {
+        self.lock().files.keys().cloned().collect()
+    }
+
+    /// `None` if there is no such file.
+    pub fn bytes(&self, path: &Path) -> Option<Vec<u8>> {
+        self.lock().files.get(path).map(|contents| lock(contents).now.clone())
+    }
+
+    /// Puts a file there, synced.
+    pub fn put(&self, path: &Path, bytes: Vec<u8>) {
+        self.lock().files.insert(path.into(), Arc::new(Mutex::new(Contents::synced(bytes))));
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
@@ -94,7 +78,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Disk for LogDisk {
+impl Disk for MemDisk {
     fn list(&self, dir: &Path) -> io::Result<Vec<String>> {
         let inner = self.lock();
         let names = inner.files.keys().filter(|path| path.parent() == Some(dir)).filter_map(|path| path.file_name());
@@ -119,9 +103,9 @@ impl Disk for LogDisk {
         }
         if mode == OpenMode::Create {
             // Spare files are made by a thread of their own: nothing may depend on when that happens.
-            *lock(&contents) = Contents::default();
+            lock(&contents).resize(0, self.cut);
         }
-        Ok(Box::new(LogFile { disk: self.clone(), contents, locked: mode != OpenMode::Read }))
+        Ok(Box::new(MemFile { disk: self.clone(), contents, locked: mode != OpenMode::Read }))
     }
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
@@ -150,13 +134,13 @@ impl Disk for LogDisk {
 }
 
 #[derive(Debug)]
-struct LogFile {
-    disk: LogDisk,
+struct MemFile {
+    disk: MemDisk,
     contents: Arc<Mutex<Contents>>,
     locked: bool,
 }
 
-impl Drop for LogFile {
+impl Drop for MemFile {
     fn drop(&mut self) {
         if self.locked {
             self.disk.lock().locks.remove(&(Arc::as_ptr(&self.contents) as usize));
@@ -164,7 +148,7 @@ impl Drop for LogFile {
     }
 }
 
-impl DiskFile for LogFile {
+impl DiskFile for MemFile {
     fn size(&self) -> io::Result<u64> {
         Ok(lock(&self.contents).now.len() as u64)
     }
@@ -179,29 +163,22 @@ impl DiskFile for LogFile {
 
     fn write_all_at(&self, buf: &[u8], offset: u64) -> io::Result<()> {
         let powered = self.disk.power.operate();
-        // The write under which the power goes is torn, between two sectors.
-        let torn = ((offset as usize + buf.len() / 2) / SECTOR * SECTOR).saturating_sub(offset as usize);
-        let buf = if powered.is_ok() { buf } else { &buf[..torn.min(buf.len())] };
-        let mut contents = lock(&self.contents);
-        let (from, end) = (offset as usize, offset as usize + buf.len());
-        if contents.now.len() < end {
-            contents.resize(end);
-        }
-        contents.now[from..end].copy_from_slice(buf);
-        contents.touch(from, end);
+        let offset = offset as usize;
+        let whole = if powered.is_ok() { buf.len() } else { self.disk.power.torn(offset, buf.len()) };
+        lock(&self.contents).write(&buf[..whole], offset, self.disk.cut);
         powered
     }
 
     fn set_size(&self, size: u64) -> io::Result<()> {
         self.disk.power.operate()?;
-        lock(&self.contents).resize(size as usize);
+        lock(&self.contents).resize(size as usize, self.disk.cut);
         Ok(())
     }
 
     fn allocate(&self, size: u64) -> io::Result<()> {
         let mut contents = lock(&self.contents);
         let size = (size as usize).max(contents.now.len());
-        contents.resize(size);
+        contents.resize(size, self.disk.cut);
         Ok(())
     }
 
