@@ -2,7 +2,6 @@
 
 mod features;
 mod interop;
-mod suite;
 mod tidy;
 
 use std::process::ExitCode;
@@ -22,8 +21,6 @@ enum Command {
     Features(features::Args),
     /// Hold lockgate against real etcd, its tools and public clients
     Interop(interop::Args),
-    /// Run all tests of the workspace, several programs at a time
-    Suite(suite::Args),
     /// Hold the tree to its rules: code map, lints, file shape, no leftovers, no foreign paths
     Tidy(tidy::Args),
 }
@@ -33,7 +30,6 @@ fn main() -> ExitCode {
     let result = match Args::parse().command {
         Command::Features(args) => features::run(&args),
         Command::Interop(args) => interop::run(&args),
-        Command::Suite(args) => suite::run(&args),
         Command::Tidy(args) => tidy::run(&args),
     };
     result.unwrap_or_else(|error| {
