@@ -73,21 +73,7 @@ pub fn run(args: &[String]) -> Option<ExitCode> {
     Some(start(servers, common, name == "playground"))
 }
 
-/// An API server holds a few megabytes in many places. In huge pages they would take several times that, for no gain that shows.
-fn use_small_pages() {
-    #[cfg(target_os = "linux")]
-    // SAFETY: this sets a flag of the process and touches no memory. A kernel that does not know it says so, and nothing is lost.
-    unsafe {
-        let (on, none): (libc::c_ulong, libc::c_ulong) = (1, 0);
-        libc::prctl(libc::PR_SET_THP_DISABLE, on, none, none, none);
-    }
-}
-
 fn start(servers: Vec<String>, common: Common, talkative: bool) -> ExitCode {
-    // A member within the process has much memory, which it may have in huge pages.
-    if !servers.is_empty() {
-        use_small_pages();
-    }
     // A playground is for people: what it says is what to try next.
     if !talkative && let Err(error) = server::logging::init_default() {
         eprintln!("lockgate: {error}");
