@@ -19,7 +19,7 @@ use tokio::{sync::mpsc, task::AbortHandle};
 const BYTES_MAX: usize = 1 << 20;
 const RESPONSES_MAX: usize = 1024;
 
-pub type Told = Result<Arc<WatchResponse>, Canceled>;
+pub type Told = Result<Arc<WatchResponse>, Box<Canceled>>;
 
 /// The watches of the store that are shared, by their prefix.
 #[derive(Clone, Default)]
@@ -83,7 +83,7 @@ impl Shared {
 async fn run(group: Arc<Group>, mut changes: impl Stream<Item = Result<WatchResponse, Canceled>> + Unpin) {
     while let Some(next) = changes.next().await {
         let ends = next.is_err();
-        group.state.lock().tell(next.map(Arc::new));
+        group.state.lock().tell(next.map(Arc::new).map_err(Box::new));
         if ends {
             return;
         }

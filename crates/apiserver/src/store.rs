@@ -179,7 +179,7 @@ impl Store {
 
     /// The same, for those who are behind: nobody else has to wait for what they are told.
     pub fn follow_alone(&self, prefix: &str, revision: i64) -> BoxStream<'static, Told> {
-        self.watch(prefix, revision).map(|told| told.map(Arc::new)).boxed()
+        self.watch(prefix, revision).map(|told| told.map(Arc::new).map_err(Box::new)).boxed()
     }
 
     /// Asks that all watches are told how far they have come.

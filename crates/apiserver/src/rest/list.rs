@@ -108,7 +108,7 @@ impl Api {
             let objects = self.show_all(resource, &page.entries, wanted).await?;
             return Ok(collect(objects, page.revision, selector));
         }
-        let pages = self.pages(resource, &prefix, start, revision, selector, options.limit, wanted).await;
+        let pages = self.pages(resource, &prefix, start, revision, (selector, wanted), options.limit).await;
         pages.map_err(|refused| expired(refused, options))
     }
 
@@ -118,9 +118,8 @@ impl Api {
         prefix: &str,
         mut start: Option<String>,
         mut revision: i64,
-        selector: &Selector,
+        (selector, wanted): (&Selector, Wanted),
         limit: i64,
-        wanted: Wanted,
     ) -> Result<Listed> {
         let mut objects = Vec::new();
         loop {
