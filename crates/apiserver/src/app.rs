@@ -134,23 +134,23 @@ impl App {
             "get" => api.get(target, call).await?,
             "list" => api.list(target, call).await?,
             "watch" => return Ok(answer::stream(api.watch(target, call).await?)),
-            "create" => api.create(target, call, &mut said).await?,
-            "update" => api.update(target, &Intent::replace(&resource, call)?, call, &mut said).await?,
+            "create" => answer::print(&api.create(target, call, &mut said).await?),
+            "update" => answer::print(&api.update(target, &Intent::replace(&resource, call)?, call, &mut said).await?),
             "patch" if patch::is_apply(call.content_type()) => {
                 let (made, object) = api.apply(target, call, &mut said).await?;
                 created = made;
-                object
+                answer::print(&object)
             }
             "patch" => {
                 let patch = Patch::parse(call.content_type(), &call.body, resource.strategic)?;
-                api.update(target, &Intent::Patch(patch), call, &mut said).await?
+                answer::print(&api.update(target, &Intent::Patch(patch), call, &mut said).await?)
             }
-            "delete" => api.delete(target, call, &mut said).await?,
-            "deletecollection" => api.delete_collection(target, call, &mut said).await?,
+            "delete" => answer::print(&api.delete(target, call, &mut said).await?),
+            "deletecollection" => answer::print(&api.delete_collection(target, call, &mut said).await?),
             _ => return Err(Status::method_not_allowed(&resource.name(), verb)),
         };
         said.texts().iter().for_each(|text| warnings.add(text));
-        Ok(compress::json(if created { 201 } else { 200 }, &done, &call.headers).await)
+        Ok(compress::json(if created { 201 } else { 200 }, done, &call.headers).await)
     }
 
     async fn other(&self, route: &Route, request: &Request<Incoming>, query: &Query) -> Result<Response<Body>> {

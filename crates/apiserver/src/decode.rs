@@ -8,7 +8,7 @@ use serde_json::{Map, Number, Value};
 use crate::field::child;
 
 /// Deeper than any object of sense, and far from the end of the stack.
-const DEPTH_MAX: usize = 100;
+pub const DEPTH_MAX: usize = 100;
 
 pub struct Decoded {
     pub value: Value,
@@ -34,7 +34,20 @@ pub fn yaml(bytes: &[u8]) -> Result<Decoded, String> {
     let value: Value = serde_saphyr::from_str_with_options(text, lenient).map_err(|error| error.to_string())?;
     let strict = serde_saphyr::options! { duplicate_keys: serde_saphyr::DuplicateKeyPolicy::Error };
     let fault = serde_saphyr::from_str_with_options::<Value>(text, strict).err();
+    if depth(&value) > DEPTH_MAX {
+        return Err("exceeded max depth".to_owned());
+    }
     Ok(Decoded { value, duplicates: fault.map(|fault| fault.to_string()).into_iter().collect() })
+}
+
+/// How many maps and lists are within each other.
+pub fn depth(value: &Value) -> usize {
+    let below = match value {
+        Value::Object(map) => map.values().map(depth).max(),
+        Value::Array(list) => list.iter().map(depth).max(),
+        _ => return 0,
+    };
+    below.unwrap_or_default() + 1
 }
 
 struct Seed<'a> {
@@ -131,6 +144,15 @@ mod tests {
     fn what_is_no_json_is_refused() {
         for bad in ["", "{", "{} x", "{\"a\":}", &"[".repeat(1000)] {
             assert!(json(bad.as_bytes()).is_err(), "{bad:.20}");
+        }
+    }
+
+    #[test]
+    fn yaml_is_as_deep_as_json_may_be() {
+        let nested = |depth: usize| (0..depth).map(|level| format!("{}a:\n", " ".repeat(level))).collect::<String>();
+        assert!(yaml(nested(30).as_bytes()).is_ok());
+        for depth in [102, 120, 1000] {
+            assert!(yaml(nested(depth).as_bytes()).is_err(), "{depth}");
         }
     }
 }

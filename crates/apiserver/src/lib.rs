@@ -44,6 +44,7 @@ mod schema;
 mod selector;
 mod serve;
 mod server;
+mod shared;
 mod status;
 mod store;
 mod table;

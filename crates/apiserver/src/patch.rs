@@ -3,7 +3,10 @@
 use json_patch::PatchOperation;
 use serde_json::{Map, Value};
 
-use crate::status::{Result, Status};
+use crate::{
+    decode::{DEPTH_MAX, depth},
+    status::{Result, Status},
+};
 
 pub const JSON: &str = "application/json-patch+json";
 pub const MERGE: &str = "application/merge-patch+json";
@@ -11,7 +14,6 @@ pub const STRATEGIC: &str = "application/strategic-merge-patch+json";
 pub const APPLY: &str = "application/apply-patch+yaml";
 const OPERATIONS_MAX: usize = 10_000;
 const COPIED_BYTES_MAX: usize = 3 * 1024 * 1024;
-const DEPTH_MAX: usize = 100;
 
 #[derive(Clone, Debug)]
 pub enum Patch {
@@ -62,8 +64,18 @@ impl Patch {
             Patch::Merge(patch) => json_patch::merge(&mut changed, patch),
             Patch::Strategic(patch) => merge_strategically(&mut changed, patch, ""),
         }
-        Ok(changed)
+        // Each part may be shallow enough, and what they make together could be stored and never be read again.
+        match is_deep(&changed) {
+            true => Err(format!("the patch makes an object of more than {DEPTH_MAX} levels")),
+            false => Ok(changed),
+        }
     }
+}
+
+/// Metadata does not count: it is as deep as the rest, by the fields that managers have, and a bit more.
+fn is_deep(object: &Value) -> bool {
+    let members = object.as_object().into_iter().flatten().filter(|(name, _)| *name != "metadata");
+    members.into_iter().any(|(_, value)| depth(value) >= DEPTH_MAX)
 }
 
 /// One by one, as copies could grow and nest without end.
@@ -96,15 +108,6 @@ fn apply_operations(object: &mut Value, patch: &json_patch::Patch) -> std::resul
 /// A test for null holds where there is nothing: controllers ask so for a first finalizer.
 fn tests_for_nothing(object: &Value, operation: &PatchOperation) -> bool {
     matches!(operation, PatchOperation::Test(test) if test.value.is_null() && object.pointer(test.path.as_str()).is_none())
-}
-
-fn depth(value: &Value) -> usize {
-    let below = match value {
-        Value::Object(map) => map.values().map(depth).max(),
-        Value::Array(list) => list.iter().map(depth).max(),
-        _ => return 0,
-    };
-    below.unwrap_or_default() + 1
 }
 
 /// Like a merge patch, but some lists are sets or are keyed, and directives say what to do with the rest.
@@ -244,6 +247,21 @@ mod tests {
         operations.extend((0..40).map(|i| json!({"op": "copy", "from": "", "path": format!("/b{i}")})));
         let patch = Patch::parse(JSON, Value::Array(operations).to_string().as_bytes(), false).unwrap();
         assert!(patch.apply(&json!({})).is_err_and(|why| why.contains("copies of more than")));
+    }
+
+    /// Found by reading: what is nested deeper than a reader takes would be refused by every read, alone and in lists.
+    #[test]
+    fn parts_that_are_shallow_make_nothing_deep() {
+        let nested = |depth: usize| (0..depth).fold(json!(1), |inner, _| json!({"a": inner}));
+        let path = "/a".repeat(60);
+        let add = json!([{"op": "add", "path": format!("{path}/b"), "value": nested(60)}]);
+        let patch = Patch::parse(JSON, add.to_string().as_bytes(), false).unwrap();
+        assert!(patch.apply(&nested(61)).is_err_and(|why| why.contains("more than 100 levels")));
+        let merge = Patch::parse(MERGE, nested(120).to_string().as_bytes(), false).unwrap();
+        assert!(merge.apply(&json!({})).is_err());
+        let managed = json!({"metadata": {"managedFields": [nested(101)]}, "spec": nested(99)});
+        let merge = Patch::parse(MERGE, br#"{"spec": {"b": 1}}"#, false).unwrap();
+        assert!(merge.apply(&managed).is_ok());
     }
 
     #[test]

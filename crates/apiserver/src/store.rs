@@ -3,13 +3,17 @@
 //! Invariant: every write is one transaction that compares the revision the writer has seen, so none is lost or overwritten
 //! unseen, however many servers share the store.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use client::{Client, Compare, ConnectOptions, Delete, Error, Get, Kind, Op, Put, Txn, Watch, WatchStream, Watcher};
 use client::{mvccpb::KeyValue, pb::response_op::Response};
+use futures_util::{StreamExt, stream::BoxStream};
 
-use crate::status::{Result, Status};
+use crate::{
+    shared::{Shared, Told},
+    status::{Result, Status},
+};
 
 const ROOT: &str = "/registry";
 /// Longer than an election, so that a change of leader is a pause and not an error.
@@ -19,6 +23,7 @@ const CALL_SECONDS_MAX: u64 = 10;
 pub struct Store {
     client: Client,
     watcher: Watcher,
+    shared: Shared,
 }
 
 /// A stored object as it lies there.
@@ -94,7 +99,7 @@ impl Store {
             ConnectOptions::new().request_timeout(Duration::from_secs(CALL_SECONDS_MAX)).send_bytes_max(8 << 20);
         let client = Client::connect(endpoints, options).await?;
         let watcher = client.require_leader().watcher();
-        Ok(Store { client, watcher })
+        Ok(Store { client, watcher, shared: Shared::default() })
     }
 
     pub async fn get(&self, key: &str) -> Result<Option<Entry>> {
@@ -162,6 +167,19 @@ impl Store {
     /// What happens to keys with `prefix` from `revision` on, with what was there before.
     pub fn watch(&self, prefix: &str, revision: i64) -> WatchStream {
         self.watcher.watch(Watch::prefix(prefix.to_owned()).start_revision(revision).prev_kv())
+    }
+
+    /// The same, with others who watch the prefix where they are as far.
+    pub fn follow(&self, prefix: &str, revision: i64) -> BoxStream<'static, Told> {
+        match self.shared.join(prefix, revision, || self.watch(prefix, revision)) {
+            Some(member) => member.boxed(),
+            None => self.follow_alone(prefix, revision),
+        }
+    }
+
+    /// The same, for those who are behind: nobody else has to wait for what they are told.
+    pub fn follow_alone(&self, prefix: &str, revision: i64) -> BoxStream<'static, Told> {
+        self.watch(prefix, revision).map(|told| told.map(Arc::new).map_err(Box::new)).boxed()
     }
 
     /// Asks that all watches are told how far they have come.

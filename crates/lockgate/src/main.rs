@@ -6,6 +6,7 @@ mod follow_command;
 mod ofrep_command;
 mod operator_command;
 mod signal;
+mod small_pages;
 
 use std::{process::ExitCode, time::Duration};
 

@@ -59,11 +59,16 @@ pub fn stored(resource: &Resource, entry: &Entry) -> Result<Value> {
         Role::Definition => crd::parse(&entry.value),
         _ => serde_json::from_slice(&entry.value),
     };
-    read.map_err(|error| {
-        let why = format!("the object stored at {} is not JSON and cannot be read ({error})", entry.key);
+    let unreadable = |fault: String| {
+        let why = format!("the object stored at {} is not JSON and cannot be read ({fault})", entry.key);
         tracing::warn!(key = entry.key, kind = resource.kind, "{why}");
         Status::internal(why)
-    })
+    };
+    match read {
+        // What others put into the store may be anything; only in an object can fields be set.
+        Ok(other) if !other.is_object() => Err(unreadable("it is no object".to_owned())),
+        read => read.map_err(|error| unreadable(error.to_string())),
+    }
 }
 
 /// What is stored of an object.
@@ -108,6 +113,9 @@ fn text(call: &Call) -> Result<decode::Decoded> {
                 .map_err(|error| Status::bad_request(format!("the object provided is unrecognized: {error}")))?;
             let value = serde_saphyr::from_str(text)
                 .map_err(|error| Status::bad_request(format!("the object provided is unrecognized: {error}")))?;
+            if decode::depth(&value) > decode::DEPTH_MAX {
+                return Err(Status::bad_request("the object provided is unrecognized: exceeded max depth"));
+            }
             Ok(decode::Decoded { value, duplicates: Vec::new() })
         }
         _ => Err(Status::unsupported_media_type(&["application/json", "application/yaml"])),

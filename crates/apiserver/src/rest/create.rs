@@ -75,7 +75,7 @@ impl Api {
             let begun = start(&resource, object)?;
             let mut views = Views::new(&resource);
             let made = views.settled(|views| {
-                let author = Author::new(&resource, Scope::Main, &manager, views);
+                let author = Author::new(&resource, Scope::Main, &manager, views, &self.metrics.gating);
                 let claims = match applied {
                     true => author.applied_anew(&decoded.value)?,
                     false => author.given(None, &given),

@@ -8,6 +8,7 @@ use super::{
     is_kept_namespace,
     options::{ListOptions, Start},
     police, present,
+    shown::Wanted,
 };
 use crate::{
     admission::{Attributes, Operation},
@@ -99,8 +100,9 @@ impl Api {
             Selector::parse(call.query.get("labelSelector"), call.query.get("fieldSelector"), &resource.selectable)?;
         let options =
             ListOptions { start: Start::Newest { at_least: 0 }, limit: call.query.number("limit")?.unwrap_or(0) };
-        let listed = self.listed(&resource, target.namespace.as_deref(), &selector, &options).await?;
-        for object in &listed.objects {
+        let listed = self.listed(&resource, target.namespace.as_deref(), &selector, &options, Wanted::Trees).await?;
+        let (revision, objects) = (listed.revision, listed.trees());
+        for object in &objects {
             let name = object::meta(object, "name");
             let key = resource.key(Some(object::meta(object, "namespace")), name);
             match self.remove(&resource, &key, name, &demands, warnings).await {
@@ -110,8 +112,8 @@ impl Api {
                 Err(status) => return Err(status),
             }
         }
-        let metadata = json!({"resourceVersion": listed.revision.to_string()});
-        present::many(&resource, listed.objects, metadata, call)
+        let metadata = json!({"resourceVersion": revision.to_string()});
+        present::many(&resource, objects, metadata, call)
     }
 
     /// Deletes or marks one object that lies at `key`; for the janitor. Policies are asked if it is done in somebody's name.

@@ -48,6 +48,21 @@ impl Api {
         scope: Scope,
         warnings: &mut Warnings,
     ) -> Result<Gated> {
+        if resource.gated_here().is_none() && resource.gated_elsewhere().is_none() {
+            return Ok(Gated { object: new, hub: None, faults: Vec::new() });
+        }
+        self.metrics.gating.time(|| self.evaluate(resource, views, sides, new, scope, warnings))
+    }
+
+    fn evaluate(
+        &self,
+        resource: &Resource,
+        views: &Views<'_>,
+        sides: &Sides<'_>,
+        new: Value,
+        scope: Scope,
+        warnings: &mut Warnings,
+    ) -> Result<Gated> {
         if let Some(gating) = resource.gated_elsewhere() {
             let before = sides.raw.map(|raw| Before { raw, read: sides.read });
             let left = self.gate_at_hub(resource, gating, views, before, New { filled: &new, sent: sides.sent })?;

@@ -1,16 +1,19 @@
 //! Many objects, as of one revision, in pages.
 
+use bytes::Bytes;
 use serde_json::{Value, json};
 
 use super::{
     Api, Call,
     options::{self, ListOptions, Start},
     present,
+    shown::{self, Shown, Wanted},
 };
 use crate::{
     resource::Resource,
     route::Target,
     selector::Selector,
+    serve::{accept::Form, answer},
     status::{Result, Status},
     token::{INCONSISTENT, Token},
 };
@@ -25,20 +28,32 @@ const CONTINUE_EXPIRED: &str = "The provided continue parameter is too old to di
 
 /// Objects of a list, and what its metadata says.
 pub struct Listed {
-    pub objects: Vec<Value>,
+    objects: Vec<Shown>,
     pub revision: i64,
     next: Option<Token>,
     /// How many objects follow; unknown where a selector decides.
     left: Option<i64>,
 }
 
+impl Listed {
+    /// The objects, if they were wanted as trees.
+    pub fn trees(self) -> Vec<Value> {
+        self.objects.into_iter().filter_map(Shown::into_tree).collect()
+    }
+
+    pub fn shown(self) -> Vec<Shown> {
+        self.objects
+    }
+}
+
 impl Api {
-    pub async fn list(&self, target: &Target, call: &Call) -> Result<Value> {
+    pub async fn list(&self, target: &Target, call: &Call) -> Result<Bytes> {
         let resource = self.resource(target)?;
         let selector =
             Selector::parse(call.query.get("labelSelector"), call.query.get("fieldSelector"), &resource.selectable)?;
         let options = options::list(&call.query)?;
-        let listed = self.listed(&resource, target.namespace.as_deref(), &selector, &options).await?;
+        let wanted = wanted(call.form, &selector);
+        let listed = self.listed(&resource, target.namespace.as_deref(), &selector, &options, wanted).await?;
         let mut metadata = json!({"resourceVersion": listed.revision.to_string()});
         if let Some(next) = &listed.next {
             metadata["continue"] = next.encode().into();
@@ -46,7 +61,10 @@ impl Api {
                 metadata["remainingItemCount"] = left.into();
             }
         }
-        present::many(&resource, listed.objects, metadata, call)
+        if call.form == Form::Object {
+            return Ok(shown::list(&resource, &listed.objects, &metadata));
+        }
+        present::many(&resource, listed.trees(), metadata, call).map(|list| answer::print(&list))
     }
 
     /// All objects that are there now.
@@ -56,9 +74,10 @@ impl Api {
         namespace: Option<&str>,
         selector: &Selector,
         at_least: i64,
+        wanted: Wanted,
     ) -> Result<Listed> {
         let options = ListOptions { start: Start::Newest { at_least }, limit: 0 };
-        self.listed(resource, namespace, selector, &options).await
+        self.listed(resource, namespace, selector, &options, wanted).await
     }
 
     pub(super) async fn listed(
@@ -67,6 +86,7 @@ impl Api {
         namespace: Option<&str>,
         selector: &Selector,
         options: &ListOptions,
+        wanted: Wanted,
     ) -> Result<Listed> {
         let prefix = resource.prefix_in(namespace);
         let (revision, start) = match &options.start {
@@ -85,10 +105,10 @@ impl Api {
         }
         if let (Some(name), true) = (selector.name(), namespace.is_some() || !resource.namespaced) {
             let page = self.store.one(&format!("{prefix}{name}"), revision).await?;
-            let objects = self.read_all(resource, &page.entries).await?;
+            let objects = self.show_all(resource, &page.entries, wanted).await?;
             return Ok(collect(objects, page.revision, selector));
         }
-        let pages = self.pages(resource, &prefix, start, revision, selector, options.limit).await;
+        let pages = self.pages(resource, &prefix, start, revision, (selector, wanted), options.limit).await;
         pages.map_err(|refused| expired(refused, options))
     }
 
@@ -98,26 +118,26 @@ impl Api {
         prefix: &str,
         mut start: Option<String>,
         mut revision: i64,
-        selector: &Selector,
+        (selector, wanted): (&Selector, Wanted),
         limit: i64,
     ) -> Result<Listed> {
         let mut objects = Vec::new();
         loop {
-            let wanted = limit - objects.len() as i64;
+            let missing = limit - objects.len() as i64;
             // With a selector more is read than wanted; a page ends where enough is found.
             let keys = if limit == 0 {
                 0
             } else if selector.is_empty() {
-                wanted
+                missing
             } else {
-                wanted.max(SELECT_KEYS)
+                missing.max(SELECT_KEYS)
             };
             let page = self.store.list(prefix, start.as_deref(), keys, revision).await?;
             revision = page.revision;
             let count = page.entries.len() as i64;
-            let read = self.read_all(resource, &page.entries).await?;
+            let read = self.show_all(resource, &page.entries, wanted).await?;
             for (index, (entry, object)) in page.entries.iter().zip(read).enumerate() {
-                if selector.matches(&object) {
+                if matches(selector, &object) {
                     objects.push(object);
                 }
                 let last = index + 1 == page.entries.len();
@@ -135,8 +155,18 @@ impl Api {
     }
 }
 
-fn collect(mut objects: Vec<Value>, revision: i64, selector: &Selector) -> Listed {
-    objects.retain(|object| selector.matches(object));
+/// A selector looks into objects, and so do tables.
+pub(super) fn wanted(form: Form, selector: &Selector) -> Wanted {
+    if form == Form::Object && selector.is_empty() { Wanted::Text } else { Wanted::Trees }
+}
+
+/// What is text was not wanted to be looked into: there is no selector.
+pub(super) fn matches(selector: &Selector, object: &Shown) -> bool {
+    object.tree().is_none_or(|object| selector.matches(object))
+}
+
+fn collect(mut objects: Vec<Shown>, revision: i64, selector: &Selector) -> Listed {
+    objects.retain(|object| matches(selector, object));
     Listed { objects, revision, next: None, left: None }
 }
 

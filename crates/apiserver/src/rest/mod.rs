@@ -15,6 +15,9 @@ mod present;
 mod printed;
 mod read;
 mod scale;
+mod shown;
+#[cfg(test)]
+mod shown_tests;
 #[cfg(test)]
 mod stale_tests;
 mod update;

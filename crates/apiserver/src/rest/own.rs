@@ -11,6 +11,7 @@ use crate::{
     managed::{self, Held, Managers, Reset, Writer},
     object,
     resource::{Resource, Role},
+    serve::metrics::Stopwatch,
     status::{Name, Result, Status},
 };
 
@@ -21,6 +22,7 @@ pub struct Author<'a> {
     pub views: &'a Views<'a>,
     /// What gates leave of an object, where they are of another version.
     pub elsewhere: Option<&'a dyn Fn(&Value) -> Value>,
+    engine: &'a Stopwatch,
     manager: String,
     api_version: String,
     now: String,
@@ -43,9 +45,15 @@ pub struct Change<'a> {
 }
 
 impl<'a> Author<'a> {
-    pub fn new(resource: &'a Resource, scope: Scope, manager: &str, views: &'a Views<'a>) -> Author<'a> {
+    pub fn new(
+        resource: &'a Resource,
+        scope: Scope,
+        manager: &str,
+        views: &'a Views<'a>,
+        engine: &'a Stopwatch,
+    ) -> Author<'a> {
         let (manager, api_version) = (manager.to_owned(), resource.api_version());
-        Author { resource, scope, views, elsewhere: None, manager, api_version, now: object::now() }
+        Author { resource, scope, views, elsewhere: None, engine, manager, api_version, now: object::now() }
     }
 
     pub fn writer(&self) -> Writer<'_> {
@@ -105,9 +113,7 @@ impl<'a> Author<'a> {
             return self.frozen_at_hub(change, hub, &managers);
         }
         let Some(gating) = self.resource.gated_here() else { return managers };
-        let before = change.old.map(|old| object::list(old, "managedFields")).unwrap_or_default();
-        let frozen = gating.freeze_managed_fields(before, &managers.to_json(), object).ok();
-        frozen.and_then(|entries| Managers::parse(&entries).ok()).unwrap_or(managers)
+        self.engine.time(|| frozen_here(gating, change, managers, object))
     }
 
     fn frozen_at_hub(&self, change: &Change<'_>, hub: &Hub, managers: &Managers) -> Managers {
@@ -129,6 +135,12 @@ impl<'a> Author<'a> {
         };
         held.freeze(&change.old.map(Managers::of).unwrap_or_default(), managers)
     }
+}
+
+fn frozen_here(gating: &Gating, change: &Change<'_>, managers: Managers, object: &Value) -> Managers {
+    let before = change.old.map(|old| object::list(old, "managedFields")).unwrap_or_default();
+    let frozen = gating.freeze_managed_fields(before, &managers.to_json(), object).ok();
+    frozen.and_then(|entries| Managers::parse(&entries).ok()).unwrap_or(managers)
 }
 
 /// What this endpoint does not take from a client, whatever it sends.

@@ -1,15 +1,21 @@
 //! One object.
 
-use serde_json::Value;
+use bytes::Bytes;
 
-use super::{Api, Call, admit::Scope, options, scale};
+use super::{
+    Api, Call,
+    admit::Scope,
+    options, scale,
+    shown::{self, Shown, Wanted},
+};
 use crate::{
     route::Target,
+    serve::{accept::Form, answer},
     status::{Result, Status},
 };
 
 impl Api {
-    pub async fn get(&self, target: &Target, call: &Call) -> Result<Value> {
+    pub async fn get(&self, target: &Target, call: &Call) -> Result<Bytes> {
         let resource = self.resource(target)?;
         let name = target.name.as_deref().unwrap_or_default();
         if let Some(revision) = options::version(&call.query)? {
@@ -17,7 +23,12 @@ impl Api {
         }
         let key = resource.key(target.namespace.as_deref(), name);
         let entry = self.store.get(&key).await?.ok_or_else(|| Status::not_found(&resource.name(), name))?;
-        scale::part(&resource, Scope::of(target), self.read(&resource, &entry).await?, call)
+        let scope = Scope::of(target);
+        let wanted = if scope != Scope::Scale && call.form == Form::Object { Wanted::Text } else { Wanted::Trees };
+        match self.show(&resource, &entry, wanted).await? {
+            text @ Shown::Text(_) => Ok(shown::one(&resource, &text)),
+            Shown::Tree(object) => scale::part(&resource, scope, object, call).map(|part| answer::print(&part)),
+        }
     }
 
     /// Reads ask the leader, so a revision that is not there now is one that somebody made up, or that a store lost.

@@ -164,7 +164,7 @@ impl Api {
         views.set_strict(matches!(intent, Intent::Apply(_)));
         let leave = |wanted: &Value| self.left_of(step, views, wanted);
         let elsewhere = resource.gated_elsewhere().is_some();
-        let mut author = Author::new(resource, scope, &own::manager(call, intent)?, views);
+        let mut author = Author::new(resource, scope, &own::manager(call, intent)?, views, &self.metrics.gating);
         author.elsewhere = elsewhere.then_some(&leave);
         let Candidate { mut object, wanted, claims } = intent.candidate(&author, target, old)?;
         views.complete()?;

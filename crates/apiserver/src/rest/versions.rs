@@ -5,6 +5,7 @@ use serde_json::Value;
 use super::{
     Api,
     admit::{encode, readable, served, stored},
+    shown::{Shown, Stored, Wanted},
 };
 use crate::{
     convert::Converter,
@@ -20,7 +21,27 @@ impl Api {
         Ok(self.read_all(resource, std::slice::from_ref(entry)).await?.remove(0))
     }
 
-    /// The same for many; a webhook is asked once for all that it must convert.
+    /// The same, as text where that will do.
+    pub(super) async fn show(&self, resource: &Resource, entry: &Entry, wanted: Wanted) -> Result<Shown> {
+        match (wanted == Wanted::Text).then(|| Stored::of(resource, entry)).flatten() {
+            Some(stored) => Ok(Shown::Text(stored)),
+            None => self.read(resource, entry).await.map(Shown::Tree),
+        }
+    }
+
+    /// The same for many.
+    pub(super) async fn show_all(&self, resource: &Resource, entries: &[Entry], wanted: Wanted) -> Result<Vec<Shown>> {
+        if wanted == Wanted::Trees || resource.converter.is_some() {
+            return Ok(self.read_all(resource, entries).await?.into_iter().map(Shown::Tree).collect());
+        }
+        let shown = |entry: &Entry| match Stored::of(resource, entry) {
+            Some(stored) => Ok(Shown::Text(stored)),
+            None => readable(resource, entry).map(Shown::Tree),
+        };
+        entries.iter().map(shown).collect()
+    }
+
+    /// Many objects as trees; a webhook is asked once for all that it must convert.
     pub(super) async fn read_all(&self, resource: &Resource, entries: &[Entry]) -> Result<Vec<Value>> {
         if resource.converter.is_none() {
             return entries.iter().map(|entry| readable(resource, entry)).collect();

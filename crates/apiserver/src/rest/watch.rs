@@ -3,27 +3,26 @@
 use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
-use client::{
-    WatchStream,
-    mvccpb::{Event, event::EventType},
-};
-use futures_util::{Stream, StreamExt};
+use client::mvccpb::{Event, event::EventType};
+use futures_util::{Stream, StreamExt, stream::BoxStream};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::{
     Api, Call,
     backlog::{self, Ended, Feed},
+    list::{matches, wanted},
     options::{self, WatchStart},
     present,
     printed::Change,
+    shown::{self, Shown, Wanted},
 };
 use crate::{
-    object,
     resource::Resource,
     route::Target,
     selector::Selector,
     serve::accept::Form,
+    shared::Told,
     status::{Result, Status},
     store::{self, Entry},
     table::{self, Include},
@@ -31,6 +30,8 @@ use crate::{
 
 /// Without a limit of the client's own a watch ends by itself, so that clients spread over servers again.
 const SECONDS_MIN: u64 = 1800;
+/// How many revisions a watch may be behind to share one with others.
+const BEHIND_MAX: i64 = 1000;
 const INITIAL_END: &str = "k8s.io/initial-events-end";
 
 /// One watch: what it is about and how its events look.
@@ -105,19 +106,23 @@ impl Watch {
         };
         // From a revision that is there, not from the next one: a store tells no progress to watches that begin in the future,
         // nor to others beside them. What is known already is left out below.
-        let mut from = revision.min(now);
+        let from = revision.min(now);
+        let prefix = self.resource.prefix_in(self.target.namespace.as_deref());
+        let store = self.api.store.clone();
+        let mut changes = match now - from <= BEHIND_MAX {
+            true => store.follow(&prefix, from),
+            false => store.follow_alone(&prefix, from),
+        };
         loop {
-            self.changes(from).await?;
+            self.changes(changes).await?;
             // What the client has not taken yet fills its backlog. The store keeps the rest until there is room.
             self.room().await?;
-            from = self.seen;
+            changes = store.follow_alone(&prefix, self.seen);
         }
     }
 
     /// Tells what has happened from a revision on, until the client cannot keep up.
-    async fn changes(&mut self, from: i64) -> std::result::Result<(), Ended> {
-        let prefix = self.resource.prefix_in(self.target.namespace.as_deref());
-        let mut changes = self.api.store.watch(&prefix, from);
+    async fn changes(&mut self, mut changes: BoxStream<'static, Told>) -> std::result::Result<(), Ended> {
         let every = self.api.bookmark_every;
         let mut bookmark = tokio::time::interval_at(Instant::now() + every, every);
         let mut catalog = self.api.catalog.clone();
@@ -150,7 +155,8 @@ impl Watch {
     /// Sends what is there now and returns its revision.
     async fn state(&mut self, mark: bool, at_least: i64) -> std::result::Result<i64, Ended> {
         let namespace = self.target.namespace.clone();
-        let listed = self.api.state(&self.resource.clone(), namespace.as_deref(), &self.selector, at_least).await;
+        let (resource, wanted) = (self.resource.clone(), self.wanted());
+        let listed = self.api.state(&resource, namespace.as_deref(), &self.selector, at_least, wanted).await;
         let listed = match listed {
             Ok(listed) => listed,
             Err(status) => {
@@ -158,19 +164,24 @@ impl Watch {
                 return Err(Ended);
             }
         };
-        for object in listed.objects {
+        let revision = listed.revision;
+        for object in listed.shown() {
             if self.events.is_full() {
                 self.room().await?;
             }
             self.send("ADDED", object)?;
         }
         if mark {
-            self.bookmark(listed.revision, true)?;
+            self.bookmark(revision, true)?;
         }
-        Ok(listed.revision)
+        Ok(revision)
     }
 
-    async fn changed(&mut self, next: Option<<WatchStream as Stream>::Item>) -> std::result::Result<(), Ended> {
+    fn wanted(&self) -> Wanted {
+        wanted(self.form, &self.selector)
+    }
+
+    async fn changed(&mut self, next: Option<Told>) -> std::result::Result<(), Ended> {
         let response = match next {
             Some(Ok(response)) => response,
             Some(Err(canceled)) if canceled.response.compact_revision > 0 => {
@@ -189,7 +200,7 @@ impl Watch {
         }
         // A response holds whole revisions, so that the next one begins after the last of this.
         let last = response.events.last().and_then(|event| event.kv.as_ref()).map_or(0, |kv| kv.mod_revision);
-        for event in response.events {
+        for event in &response.events {
             self.tell(event).await?;
         }
         self.seen = self.seen.max(last);
@@ -197,7 +208,7 @@ impl Watch {
     }
 
     /// Sends one change. Watches of whole objects that select nothing share what is sent.
-    async fn tell(&mut self, event: Event) -> std::result::Result<(), Ended> {
+    async fn tell(&mut self, event: &Event) -> std::result::Result<(), Ended> {
         let change = event.kv.as_ref().map(|kv| Change { revision: kv.mod_revision, key: kv.key.clone() });
         let shared = change
             .filter(|change| change.revision > self.seen && self.form == Form::Object && self.selector.is_empty());
@@ -210,24 +221,24 @@ impl Watch {
             Err(status) => return self.fail(&status),
         };
         let Some(change) = shared else { return self.send(kind, object) };
-        let text = print(&json!({"type": kind, "object": object}));
+        let text = shown::event(&self.resource, kind, &object);
         self.api.printed.keep(&self.resource, change, &text);
         self.events.put(text)
     }
 
     /// What a change of the store means to someone who sees only what the selector matches.
-    async fn translate(&self, event: Event) -> Result<Option<(&'static str, Value)>> {
+    async fn translate(&self, event: &Event) -> Result<Option<(&'static str, Shown)>> {
         let deleted = event.r#type == EventType::Delete as i32;
-        let Some(kv) = event.kv else { return Ok(None) };
+        let Some(kv) = event.kv.clone() else { return Ok(None) };
         let revision = kv.mod_revision;
         if revision <= self.seen {
             return Ok(None);
         }
-        let before = self.selected(event.prev_kv.map(store::entry)).await?;
+        let before = self.selected(event.prev_kv.clone().map(store::entry)).await?;
         let after = self.selected((!deleted).then(|| store::entry(kv))).await?;
-        let gone = |mut object: Value| {
+        let gone = |mut object: Shown| {
             // What is gone went at this revision, whatever the last it had.
-            object::set(&mut object, "resourceVersion", revision.to_string());
+            object.set_revision(revision);
             ("DELETED", object)
         };
         Ok(match (before, after) {
@@ -240,17 +251,21 @@ impl Watch {
 
     /// An object as the client sees it, if its selector matches. What cannot be read at all is left out; what cannot be
     /// converted ends the watch, or the client would miss it for ever.
-    async fn selected(&self, entry: Option<Entry>) -> Result<Option<Value>> {
+    async fn selected(&self, entry: Option<Entry>) -> Result<Option<Shown>> {
         let Some(entry) = entry else { return Ok(None) };
-        let object = match self.api.read(&self.resource, &entry).await {
+        let object = match self.api.show(&self.resource, &entry, self.wanted()).await {
             Ok(object) => object,
             Err(status) if self.resource.converter.is_some() => return Err(status),
             Err(_) => return Ok(None),
         };
-        Ok(self.selector.matches(&object).then_some(object))
+        Ok(matches(&self.selector, &object).then_some(object))
     }
 
-    fn send(&mut self, kind: &str, object: Value) -> std::result::Result<(), Ended> {
+    fn send(&mut self, kind: &str, object: Shown) -> std::result::Result<(), Ended> {
+        let object = match object {
+            Shown::Tree(object) => object,
+            text @ Shown::Text(_) => return self.events.put(shown::event(&self.resource, kind, &text)),
+        };
         let object = match self.form {
             Form::Object => object,
             Form::Metadata => table::partial(&object),

@@ -6,6 +6,7 @@ mod check;
 mod default;
 mod format;
 mod listtype;
+mod plain;
 mod prune;
 mod ratchet;
 mod validate;
@@ -20,6 +21,7 @@ pub use self::{
     default::fill,
     format::fits,
     listtype::check_lists,
+    plain::{Seams, plain},
     prune::prune,
     ratchet::Pair,
     validate::{validate, validate_update},

@@ -6,7 +6,7 @@ use super::Schema;
 use crate::field::child;
 
 /// What every object has beside what its schema says.
-const METADATA: &[&str] = &[
+pub(super) const METADATA: &[&str] = &[
     "annotations",
     "creationTimestamp",
     "deletionGracePeriodSeconds",
@@ -24,19 +24,37 @@ const METADATA: &[&str] = &[
     "uid",
 ];
 
+/// The way to a value. Most values are kept, so it becomes text only where one is not.
+#[derive(Clone, Copy)]
+enum Way<'a> {
+    Root,
+    Name(&'a Way<'a>, &'a str),
+    Item(&'a Way<'a>, usize),
+}
+
+impl Way<'_> {
+    fn text(self) -> String {
+        match self {
+            Way::Root => String::new(),
+            Way::Name(parent, name) => child(&parent.text(), name),
+            Way::Item(parent, index) => format!("{}[{index}]", parent.text()),
+        }
+    }
+}
+
 /// Removes what a whole object may not have and returns the paths, as `spec.items[0].foo`.
 pub fn prune(schema: &Schema, object: &mut Value) -> Vec<String> {
     let mut unknown = Vec::new();
-    walk(schema, object, "", true, &mut unknown);
+    walk(schema, object, Way::Root, true, &mut unknown);
     unknown
 }
 
-fn walk(schema: &Schema, value: &mut Value, path: &str, whole: bool, unknown: &mut Vec<String>) {
+fn walk(schema: &Schema, value: &mut Value, way: Way<'_>, whole: bool, unknown: &mut Vec<String>) {
     match value {
         Value::Object(map) => {
             let whole = whole || schema.embedded;
             if whole && let Some(metadata) = map.get_mut("metadata") {
-                prune_metadata(metadata, &child(path, "metadata"), unknown);
+                prune_metadata(metadata, Way::Name(&way, "metadata"), unknown);
             }
             map.retain(|name, value| {
                 if whole && matches!(name.as_str(), "apiVersion" | "kind" | "metadata") {
@@ -44,9 +62,9 @@ fn walk(schema: &Schema, value: &mut Value, path: &str, whole: bool, unknown: &m
                 }
                 let inner = schema.properties.get(name).or(schema.additional.as_deref());
                 if let Some(inner) = inner {
-                    walk(inner, value, &child(path, name), false, unknown);
+                    walk(inner, value, Way::Name(&way, name), false, unknown);
                 } else if !schema.preserve_unknown {
-                    unknown.push(child(path, name));
+                    unknown.push(Way::Name(&way, name).text());
                     return false;
                 }
                 true
@@ -55,7 +73,7 @@ fn walk(schema: &Schema, value: &mut Value, path: &str, whole: bool, unknown: &m
         Value::Array(list) => {
             if let Some(items) = &schema.items {
                 for (index, item) in list.iter_mut().enumerate() {
-                    walk(items, item, &format!("{path}[{index}]"), false, unknown);
+                    walk(items, item, Way::Item(&way, index), false, unknown);
                 }
             }
         }
@@ -63,12 +81,12 @@ fn walk(schema: &Schema, value: &mut Value, path: &str, whole: bool, unknown: &m
     }
 }
 
-fn prune_metadata(metadata: &mut Value, path: &str, unknown: &mut Vec<String>) {
+fn prune_metadata(metadata: &mut Value, way: Way<'_>, unknown: &mut Vec<String>) {
     let Some(map) = metadata.as_object_mut() else { return };
     map.retain(|name, _| {
         let known = METADATA.contains(&name.as_str());
         if !known {
-            unknown.push(child(path, name));
+            unknown.push(Way::Name(&way, name).text());
         }
         known
     });

@@ -8,7 +8,6 @@ use http::{
     HeaderMap, HeaderValue, Response,
     header::{ACCEPT_ENCODING, CONTENT_ENCODING, VARY},
 };
-use serde_json::Value;
 
 use super::answer::{self, Body};
 
@@ -16,8 +15,7 @@ use super::answer::{self, Body};
 const BYTES_MIN: usize = 128 * 1024;
 
 /// An answer in JSON.
-pub async fn json(code: u16, value: &Value, headers: &HeaderMap) -> Response<Body> {
-    let bytes = answer::print(value);
+pub async fn json(code: u16, bytes: Bytes, headers: &HeaderMap) -> Response<Body> {
     if bytes.len() <= BYTES_MIN || !is_wanted(headers) {
         return answer::bytes_of(code, answer::JSON, bytes);
     }

@@ -1,7 +1,9 @@
 //! Counts of what the server does, under the names dashboards know.
 
+use std::time::Instant;
+
 use prometheus::{
-    Encoder, HistogramOpts, HistogramVec, IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry, TextEncoder,
+    Counter, Encoder, HistogramOpts, HistogramVec, IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry, TextEncoder,
 };
 
 #[derive(Clone)]
@@ -13,6 +15,20 @@ pub struct Metrics {
     pub terminated: IntCounterVec,
     pub gates: IntGaugeVec,
     pub suppressed: IntCounterVec,
+    pub gating: Stopwatch,
+}
+
+/// Counts the time that a kind of work takes.
+#[derive(Clone)]
+pub struct Stopwatch(Counter);
+
+impl Stopwatch {
+    pub fn time<T>(&self, work: impl FnOnce() -> T) -> T {
+        let began = Instant::now();
+        let done = work();
+        self.0.inc_by(began.elapsed().as_secs_f64());
+        done
+    }
 }
 
 impl Metrics {
@@ -41,13 +57,19 @@ impl Metrics {
             Opts::new("fieldgate_suppressed_total", "Values that were not taken because their field gate is off."),
             &["crd", "name", "op"],
         )?;
+        let gating = Counter::new(
+            "fieldgate_evaluation_seconds_total",
+            "Time that writes have spent on field gates, without the merges of server-side apply.",
+        )?;
         registry.register(Box::new(requests.clone()))?;
         registry.register(Box::new(seconds.clone()))?;
         registry.register(Box::new(watches.clone()))?;
         registry.register(Box::new(terminated.clone()))?;
         registry.register(Box::new(gates.clone()))?;
         registry.register(Box::new(suppressed.clone()))?;
-        Ok(Metrics { registry, requests, seconds, watches, terminated, gates, suppressed })
+        registry.register(Box::new(gating.clone()))?;
+        let gating = Stopwatch(gating);
+        Ok(Metrics { registry, requests, seconds, watches, terminated, gates, suppressed, gating })
     }
 
     pub fn text(&self) -> String {

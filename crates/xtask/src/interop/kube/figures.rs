@@ -91,13 +91,13 @@ fn row(name: &str, theirs: &[Round], ours: &[Round], value: impl Fn(&Round) -> f
     println!("   | {name} | {left:.1} | {right:.1} | {:.2} |", right / left);
 }
 
-fn median(values: impl Iterator<Item = f64>) -> f64 {
+pub fn median(values: impl Iterator<Item = f64>) -> f64 {
     let mut values: Vec<f64> = values.collect();
     values.sort_by(f64::total_cmp);
     values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
 }
 
-fn number(value: &Value) -> f64 {
+pub fn number(value: &Value) -> f64 {
     value.as_f64().unwrap_or(f64::NAN)
 }
 

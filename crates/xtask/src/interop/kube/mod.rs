@@ -11,6 +11,7 @@ mod real;
 mod real_sets;
 mod script;
 mod sets;
+mod share;
 mod two_servers;
 
 use std::{path::PathBuf, process::ExitCode};
@@ -48,6 +49,7 @@ fn scenarios() -> Vec<Scenario> {
         real::SCENARIOS,
         real_sets::SCENARIOS,
         figures::SCENARIOS,
+        share::SCENARIOS,
     ];
     lists.into_iter().flatten().map(Scenario::copy).collect()
 }

@@ -1,0 +1,138 @@
+//! Objects on their way to a client: as they are stored, where that is what a client reads, and as trees where it is not.
+
+use bytes::Bytes;
+use serde_json::Value;
+
+use crate::{
+    object, protobuf,
+    resource::{Resource, Role},
+    schema::{self, Seams},
+    store::Entry,
+};
+
+/// In which form objects are wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wanted {
+    /// To be sent as a whole: text will do.
+    Text,
+    /// To be looked into.
+    Trees,
+}
+
+pub enum Shown {
+    Text(Stored),
+    Tree(Value),
+}
+
+/// The text of an object that is plain.
+pub struct Stored {
+    text: Bytes,
+    seams: Seams,
+    /// The version it is told to have.
+    revision: i64,
+}
+
+impl Stored {
+    /// The object if it can be sent as it is stored.
+    pub fn of(resource: &Resource, entry: &Entry) -> Option<Stored> {
+        let other_forms = resource.role == Role::Definition || entry.value.starts_with(protobuf::MAGIC);
+        if other_forms || resource.converter.is_some() {
+            return None;
+        }
+        let seams = schema::plain(&resource.schema, &entry.value, resource.custom().is_some())?;
+        Some(Stored { text: entry.value.clone(), seams, revision: entry.revision })
+    }
+
+    fn write(&self, api_version: &str, out: &mut Vec<u8>) {
+        let Seams { api_version: old, resource_version: gap, end } = &self.seams;
+        out.extend_from_slice(&self.text[..old.start]);
+        out.extend_from_slice(api_version.as_bytes());
+        out.extend_from_slice(&self.text[old.end..gap.at]);
+        if gap.after_another && !gap.before_another {
+            out.push(b',');
+        }
+        out.extend_from_slice(b"\"resourceVersion\":\"");
+        out.extend_from_slice(self.revision.to_string().as_bytes());
+        out.push(b'"');
+        if gap.before_another {
+            out.push(b',');
+        }
+        out.extend_from_slice(&self.text[gap.at..*end]);
+    }
+}
+
+impl Shown {
+    /// The object as a tree, if it is one.
+    pub fn tree(&self) -> Option<&Value> {
+        match self {
+            Shown::Tree(object) => Some(object),
+            Shown::Text(_) => None,
+        }
+    }
+
+    pub fn into_tree(self) -> Option<Value> {
+        match self {
+            Shown::Tree(object) => Some(object),
+            Shown::Text(_) => None,
+        }
+    }
+
+    /// Says that it has another version than the one it was read at.
+    pub fn set_revision(&mut self, revision: i64) {
+        match self {
+            Shown::Text(stored) => stored.revision = revision,
+            Shown::Tree(object) => object::set(object, "resourceVersion", revision.to_string()),
+        }
+    }
+
+    fn length(&self) -> usize {
+        match self {
+            Shown::Text(stored) => stored.text.len() + 64,
+            Shown::Tree(_) => 1024,
+        }
+    }
+
+    fn write(&self, api_version: &str, out: &mut Vec<u8>) {
+        match self {
+            Shown::Text(stored) => stored.write(api_version, out),
+            Shown::Tree(object) => out.extend_from_slice(object.to_string().as_bytes()),
+        }
+    }
+}
+
+/// One object as an answer.
+pub fn one(resource: &Resource, object: &Shown) -> Bytes {
+    let mut out = Vec::with_capacity(object.length());
+    object.write(&quoted(&resource.api_version()), &mut out);
+    out.push(b'\n');
+    out.into()
+}
+
+/// An event of a watch. The order of members here, and in a list, is that of their names, as everywhere.
+pub fn event(resource: &Resource, kind: &str, object: &Shown) -> Bytes {
+    let mut out = Vec::with_capacity(object.length() + 64);
+    out.extend_from_slice(b"{\"object\":");
+    object.write(&quoted(&resource.api_version()), &mut out);
+    out.extend_from_slice(format!(",\"type\":{}}}\n", quoted(kind)).as_bytes());
+    out.into()
+}
+
+/// Objects as a list.
+pub fn list(resource: &Resource, objects: &[Shown], metadata: &Value) -> Bytes {
+    let api_version = quoted(&resource.api_version());
+    let mut out = Vec::with_capacity(objects.iter().map(Shown::length).sum::<usize>() + 512);
+    out.extend_from_slice(format!("{{\"apiVersion\":{api_version},\"items\":[").as_bytes());
+    for (index, object) in objects.iter().enumerate() {
+        if index > 0 {
+            out.push(b',');
+        }
+        object.write(&api_version, &mut out);
+    }
+    let kind = quoted(&resource.list_kind);
+    out.extend_from_slice(format!("],\"kind\":{kind},\"metadata\":{metadata}}}\n").as_bytes());
+    out.into()
+}
+
+fn quoted(text: &str) -> String {
+    Value::from(text).to_string()
+}

@@ -1,0 +1,161 @@
+//! Whether a stored text is what a read would print anyway: nothing to fill in, to take out or to write in another way. Then it need
+//! not become a tree and be printed again; most objects of a store are so, as they were filled, pruned and printed when written.
+//!
+//! Invariant: for a text that is plain, `prune`, `fill` and printing give back the same bytes. Whatever is in doubt is not plain.
+
+mod text;
+
+use std::ops::Range;
+
+use self::text::Text;
+use super::{Schema, prune::METADATA};
+
+/// Reading as a tree refuses what is nested deeper than 128 levels; it is left to that to say so.
+const DEPTH_MAX: usize = 100;
+const RESOURCE_VERSION: &[u8] = b"resourceVersion";
+
+/// Where the text of an object differs from what is answered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Seams {
+    /// The value of `apiVersion`, with its quotes.
+    pub api_version: Range<usize>,
+    /// Where `metadata.resourceVersion` belongs.
+    pub resource_version: Gap,
+    pub end: usize,
+}
+
+/// A place between the members of a map.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Gap {
+    pub at: usize,
+    pub after_another: bool,
+    pub before_another: bool,
+}
+
+/// Looks at the text of a whole object. `prunes` is false for kinds that keep fields nobody knows.
+pub fn plain(schema: &Schema, text: &[u8], prunes: bool) -> Option<Seams> {
+    let text = std::str::from_utf8(text).ok()?.trim_ascii_end();
+    let mut look = Look { text: Text::new(text.as_bytes()), api_version: None, gap: None };
+    look.value(Some(schema), Place::Root, prunes, 0)?;
+    let end = look.text.ended()?;
+    Some(Seams { api_version: look.api_version?, resource_version: look.gap?, end })
+}
+
+/// Where a value stands, if that changes what is kept of it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Place {
+    Root,
+    /// The metadata of the object, or of one embedded in it.
+    Metadata {
+        own: bool,
+    },
+    Inner,
+}
+
+struct Look<'a> {
+    text: Text<'a>,
+    api_version: Option<Range<usize>>,
+    gap: Option<Gap>,
+}
+
+impl Look<'_> {
+    /// `schema` is none where anything goes.
+    fn value(&mut self, schema: Option<&Schema>, place: Place, prunes: bool, depth: usize) -> Option<()> {
+        if depth > DEPTH_MAX {
+            return None;
+        }
+        match self.text.peek()? {
+            b'{' => self.object(schema, place, prunes, depth),
+            b'[' => self.list(schema, prunes, depth),
+            _ => self.text.scalar(),
+        }
+    }
+
+    fn list(&mut self, schema: Option<&Schema>, prunes: bool, depth: usize) -> Option<()> {
+        let items = schema.and_then(|schema| schema.items.as_deref());
+        self.text.take(b'[')?;
+        if self.text.skip(b']') {
+            return Some(());
+        }
+        loop {
+            self.value(items, Place::Inner, prunes && items.is_some(), depth + 1)?;
+            if !self.text.skip(b',') {
+                return self.text.take(b']');
+            }
+        }
+    }
+
+    fn object(&mut self, schema: Option<&Schema>, place: Place, prunes: bool, depth: usize) -> Option<()> {
+        let mut named = schema.into_iter().flat_map(|schema| &schema.properties).peekable();
+        let mut members = self.text.members()?;
+        while let Some(key) = self.text.key(&mut members)? {
+            // Both are in the order of their names, so that one pass over each is enough.
+            while let Some((_, absent)) = named.next_if(|(name, _)| name.as_bytes() < &key[..]) {
+                is_let_out(absent)?;
+            }
+            let property = named.next_if(|(name, _)| name.as_bytes() == &key[..]).map(|(_, property)| property);
+            if property.is_some_and(|property| !property.nullable) && self.text.peek()? == b'n' {
+                return None;
+            }
+            let inner = property.or(schema.and_then(|schema| schema.additional.as_deref()));
+            let (inner_place, inner_prunes) = self.member(schema, inner, place, prunes, &key)?;
+            if place == (Place::Metadata { own: true }) {
+                self.note_gap(&key, members.key_at, members.count > 1)?;
+            }
+            let begin = self.text.at();
+            self.value(inner, inner_place, inner_prunes, depth + 1)?;
+            if place == Place::Root && &key[..] == b"apiVersion" {
+                self.api_version = Some(begin..self.text.at());
+            }
+        }
+        if place == (Place::Metadata { own: true }) && self.gap.is_none() {
+            let at = self.text.at() - 1;
+            self.gap = Some(Gap { at, after_another: members.count > 0, before_another: false });
+        }
+        named.try_for_each(|(_, absent)| is_let_out(absent))
+    }
+
+    /// How a member of a map is to be looked at; none if it would be taken out.
+    fn member(
+        &self,
+        schema: Option<&Schema>,
+        inner: Option<&Schema>,
+        place: Place,
+        prunes: bool,
+        key: &[u8],
+    ) -> Option<(Place, bool)> {
+        if place == Place::Root && key == b"metadata" && self.text.peek()? != b'{' {
+            return None;
+        }
+        match place {
+            Place::Root if key == b"metadata" => return Some((Place::Metadata { own: true }, prunes)),
+            Place::Metadata { .. } if prunes && !METADATA.iter().any(|name| name.as_bytes() == key) => return None,
+            Place::Metadata { .. } => return Some((Place::Inner, false)),
+            _ => {}
+        }
+        let whole = place == Place::Root || schema.is_some_and(|schema| schema.embedded);
+        match key {
+            b"metadata" if whole => return Some((Place::Metadata { own: false }, prunes)),
+            b"apiVersion" | b"kind" if whole => return Some((Place::Inner, false)),
+            _ => {}
+        }
+        let kept = inner.is_some() || !prunes || schema.is_some_and(|schema| schema.preserve_unknown);
+        kept.then_some((Place::Inner, prunes && inner.is_some()))
+    }
+
+    /// Finds the place of `resourceVersion` in the order of names. What has one already is not as we write it.
+    fn note_gap(&mut self, key: &[u8], at: usize, after_another: bool) -> Option<()> {
+        if key == RESOURCE_VERSION {
+            return None;
+        }
+        if self.gap.is_none() && key > RESOURCE_VERSION {
+            self.gap = Some(Gap { at, after_another, before_another: true });
+        }
+        Some(())
+    }
+}
+
+/// Whether a property may be missing: one with a default would be filled in.
+fn is_let_out(absent: &Schema) -> Option<()> {
+    absent.default.is_none().then_some(())
+}
