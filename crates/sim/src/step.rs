@@ -279,12 +279,23 @@ impl Simulation {
     /// An orderly end, and a start after it.
     pub(crate) fn stop(&mut self, machine: usize) -> Checked {
         self.note(("stop", machine));
-        let now = self.clock.now();
+        let (id, now) = (self.machines[machine].id, self.clock.now());
+        let mut last = Vec::new();
         if let Some(member) = &mut self.machines[machine].member {
             member.ask_to_stop();
             while member.node().failure().is_none() && member.pass(now) {}
-            while !matches!(member.apply(), Applied::Nothing | Applied::Stopped) {}
+            loop {
+                match member.apply() {
+                    Applied::Nothing | Applied::Stopped => break,
+                    Applied::Entries(entries) => last.extend(entries),
+                    Applied::TookOver(_) | Applied::SentSnapshot => {}
+                }
+            }
             let _ = member.node().backend().close();
+        }
+        // Nobody else may ever apply them.
+        for entry in &last {
+            self.checks.applied(id, entry, self.now)?;
         }
         self.send_all(machine)?;
         if self.ended(machine)? {

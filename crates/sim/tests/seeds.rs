@@ -61,6 +61,7 @@ fn five_members() {
 #[test_case(192; "a member added behind a slow disk")]
 #[test_case(253; "a stale read of the only voter beside a learner")]
 #[test_case(4869; "a raft thread that never rests without a leader")]
+#[test_case(3_000_301; "a version that a lone member applied at its very end")]
 #[test_case(10035; "an election before a received database is in place")]
 #[test_case(11541; "an older snapshot recorded after a received one")]
 #[test_case(24883; "a member stopped for the removal of another")]
