@@ -91,6 +91,7 @@ mod ownership;
 mod path;
 mod publish;
 mod schema;
+mod settled;
 mod stanza;
 mod tree;
 mod validate;

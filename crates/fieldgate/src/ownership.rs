@@ -6,6 +6,7 @@ use crate::{
     FieldsV1Error, Gating,
     fields_v1::{Element, FieldSet},
     list,
+    settled::is_settled,
     tree::Here,
 };
 
@@ -21,7 +22,7 @@ impl Gating {
     ///
     /// # Errors
     ///
-    /// A `fieldsV1` that is no set of fields.
+    /// A `fieldsV1` that is no set of fields, where claims have to be moved.
     pub fn freeze_managed_fields(
         &self,
         before: &[Value],
@@ -58,6 +59,9 @@ impl Gating {
         new: Option<&Value>,
         value: &Value,
     ) -> Result<Option<Value>, FieldsV1Error> {
+        if let Some(entry) = new.filter(|_| is_settled(&Here::root(self), fields(old), fields(new), Some(value))) {
+            return self.settled_entry(old, entry).map(Some);
+        }
         let (old_set, new_set) = (claims(old)?, claims(new)?);
         let set = freeze(&Here::root(self), Some(&old_set), Some(&new_set), Some(value));
         let untouched = new.is_some() && set == new_set;
@@ -69,6 +73,18 @@ impl Gating {
             keep_time(fields, old.filter(|_| set == old_set));
         }
         Ok(Some(entry))
+    }
+}
+
+impl Gating {
+    /// An entry none of whose frozen claims has moved.
+    fn settled_entry(&self, old: Option<&Value>, new: &Value) -> Result<Value, FieldsV1Error> {
+        let mut entry = new.clone();
+        let is_same = fields(old) == fields(Some(new)) || claims(old)? == claims(Some(new))?;
+        if let Some(fields) = entry.as_object_mut() {
+            keep_time(fields, old.filter(|_| is_same));
+        }
+        Ok(entry)
     }
 }
 
@@ -86,9 +102,12 @@ fn owner(entry: &Value) -> Owner {
     [text("manager"), operation, text("subresource"), version]
 }
 
+fn fields(entry: Option<&Value>) -> Option<&Value> {
+    entry.and_then(|entry| entry.get("fieldsV1")).filter(|fields| !fields.is_null())
+}
+
 fn claims(entry: Option<&Value>) -> Result<FieldSet, FieldsV1Error> {
-    let fields = entry.and_then(|entry| entry.get("fieldsV1")).filter(|fields| !fields.is_null());
-    fields.map_or(Ok(FieldSet::default()), FieldSet::parse)
+    fields(entry).map_or(Ok(FieldSet::default()), FieldSet::parse)
 }
 
 /// `after` outside frozen places, and `before` in those whose value is there.

@@ -95,6 +95,22 @@ proptest! {
         prop_assert_eq!(&apply(&gates, None, left), left);
     }
 
+    /// Whoever sends back what is there moves no claim, and gets no new time.
+    #[test]
+    fn claims_that_nobody_moves_stay(stanza in stanza(), stored in object(), extra in object()) {
+        let gating = Gating::new(&gates(&stanza), &schema());
+        // Where no gate is off there is nothing to keep.
+        prop_assume!(!gating.is_idle());
+        let fields = model::claims_of_object(&schema(), &stored);
+        let entry = |time: &str| json!({ "manager": "m", "operation": "Apply", "fieldsV1": fields, "time": time });
+        let entries = gating.freeze_managed_fields(&[entry("old")], &[entry("new")], &stored).unwrap();
+        prop_assert_eq!(entries, [entry("old")]);
+        // Claims on what is not there any more go.
+        let entries = gating.freeze_managed_fields(&[entry("old")], &[entry("new")], &extra).unwrap();
+        let left = entries.first().map_or_else(|| json!({}), |entry| entry["fieldsV1"].clone());
+        prop_assert_eq!(gating.unfrozen(&left).unwrap(), gating.unfrozen(&fields).unwrap());
+    }
+
     /// Outside frozen fields claims are what the write made of them; inside they are as before, if the field is there.
     #[test]
     fn claims_are_frozen_like_values(stanza in stanza(), stored in object(), new in object()) {

@@ -139,7 +139,8 @@ impl<'a> Author<'a> {
 
 fn frozen_here(gating: &Gating, change: &Change<'_>, managers: Managers, object: &Value) -> Managers {
     let before = change.old.map(|old| object::list(old, "managedFields")).unwrap_or_default();
-    let frozen = gating.freeze_managed_fields(before, &managers.to_json(), object).ok();
+    let after = managers.to_json();
+    let frozen = gating.freeze_managed_fields(before, &after, object).ok().filter(|entries| *entries != after);
     frozen.and_then(|entries| Managers::parse(&entries).ok()).unwrap_or(managers)
 }
 
