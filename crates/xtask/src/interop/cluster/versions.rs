@@ -141,7 +141,8 @@ fn turned_on_the_way_down(world: &World, base: &Path) -> Result<Ending> {
     go_down(&group)?;
     swap(&mut group, 0, &world.etcd)?;
     downgrade(&group, "CANCEL", "")?;
-    job_has_ended(&group)?;
+    // The others may learn of it a moment later than the one that was asked.
+    wait_until(SETTLE_MAX, || job_has_ended(&group))?;
     // Long enough for a leader of ours to have raised the version, if it were wrong about the first.
     pause(9000);
     stays(&group, "3.7.0")?;

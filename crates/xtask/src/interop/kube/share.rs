@@ -26,8 +26,8 @@ fn share(world: &World, base: &Path) -> Result<Ending> {
         without.push(round(world, &base.join(format!("none-{n}")), false)?);
     }
     let of = |rounds: &[Value], value: fn(&Value) -> f64| median(rounds.iter().map(value));
-    let (cpu, engine): (fn(&Value) -> f64, fn(&Value) -> f64) =
-        (|said| number(&said["figures"][0]["cpu_ms"][0]) * 1000.0, |said| number(&said["engine_ms"]) * 1000.0);
+    let cpu = |said: &Value| number(&said["figures"][0]["cpu_ms"][0]) * 1000.0;
+    let engine = |said: &Value| number(&said["engine_ms"]) * 1000.0;
     let share = of(&with, |said| number(&said["engine_ms"]) / number(&said["figures"][0]["cpu_ms"][0]));
     println!("   | an update of 10 kB | 20 gates | no gates |\n   |---|---|---|");
     println!("   | CPU, API server, µs | {:.1} | {:.1} |", of(&with, cpu), of(&without, cpu));
