@@ -52,6 +52,8 @@ fn start(place: &Place) -> (Member, u16) {
     let port = free_port();
     let mut command = Command::new(BINARY);
     command.env("GOFAIL_HTTP", format!("127.0.0.1:{port}"));
+    // So that a compaction has more than one batch.
+    command.arg("--compaction-batch-limit=5");
     let mut member = place.spawn_command(command);
     member.wait_ready().unwrap_or_else(|ended| panic!("{}", ended.log));
     (member, port)
@@ -97,9 +99,14 @@ async fn points_are_listed_slowed_counted_and_taken_back() {
     let count: u64 = plain_http::send(port, "GET", "/raftBeforeSave/count", "").1.trim().parse().expect("a count");
     assert!(count >= 1);
     assert_eq!(plain_http::send(port, "DELETE", "/raftBeforeSave", "").0, 204);
-    let begin = Instant::now();
-    client.put(Put::new("k", "fast")).await.expect("put");
-    assert!(begin.elapsed() < Duration::from_millis(400), "{:?}", begin.elapsed());
+    // What sleeps already sleeps on, and a busy machine may be slow for a moment.
+    let mut took = Vec::new();
+    while took.iter().all(|took| *took >= Duration::from_millis(400)) {
+        assert!(took.len() < 10, "{took:?}");
+        let begin = Instant::now();
+        client.put(Put::new("k", "fast")).await.expect("put");
+        took.push(begin.elapsed());
+    }
 }
 
 /// The member ends as a Go program that panics, and comes back with all that was acknowledged.

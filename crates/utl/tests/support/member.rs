@@ -39,6 +39,9 @@ impl Peers {
     }
 }
 
+/// Somebody else may take a port between the look for a free one and the start.
+const PORT_TRIES: usize = 5;
+
 /// A member that serves; stopped when dropped.
 pub struct Member {
     running: Option<Running>,
@@ -53,10 +56,19 @@ enum Running {
 
 impl Member {
     pub fn lockgate(data: &Path, extra: &[&str]) -> Member {
-        let (endpoint, args) = arguments(data, &Peers::alone(), extra);
-        let Ok(Parsed::Run(config)) = Config::from_args(&args, &[]) else { panic!("{args:?} cannot be run") };
-        let server = block(server::Server::start(*config)).unwrap_or_else(|error| panic!("{error:?}"));
-        Member { running: Some(Running::Lockgate(server)), endpoint, log: PathBuf::new() }.ready()
+        for _ in 0..PORT_TRIES {
+            let (endpoint, args) = arguments(data, &Peers::alone(), extra);
+            let Ok(Parsed::Run(config)) = Config::from_args(&args, &[]) else { panic!("{args:?} cannot be run") };
+            match block(server::Server::start(*config)) {
+                Ok(server) => {
+                    let running = Some(Running::Lockgate(server));
+                    return Member { running, endpoint, log: PathBuf::new() }.ready();
+                }
+                Err(server::RunError::Listen(error)) => eprintln!("taken meanwhile: {error}"),
+                Err(error) => panic!("{error:?}"),
+            }
+        }
+        panic!("found no free port in {PORT_TRIES} tries")
     }
 
     pub fn etcd(program: &Path, data: &Path, extra: &[&str]) -> Member {
