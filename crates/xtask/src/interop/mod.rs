@@ -195,7 +195,7 @@ fn built(package: &str, binary: &str) -> Result<PathBuf> {
 }
 
 /// The workspace that this was built from.
-pub fn root() -> Result<PathBuf> {
+fn root() -> Result<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2);
     root.map(Path::to_path_buf).context("found no workspace above the xtask crate")
 }
