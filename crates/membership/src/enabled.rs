@@ -48,7 +48,12 @@ impl ClusterFeatures {
 
     /// In the order of the table.
     pub fn iter(self) -> impl Iterator<Item = ClusterFeature> {
-        (0..FEATURES.len()).filter(move |at| self.0 >> at & 1 == 1).map(ClusterFeature)
+        let mut left = self;
+        std::iter::from_fn(move || {
+            let first = left.first()?;
+            left.0 &= left.0 - 1;
+            Some(first)
+        })
     }
 
     /// Those that are off.
@@ -86,8 +91,8 @@ impl Enabled {
     }
 
     /// False, too, for a name that is no cluster feature's.
-    pub fn has_named(self, name: &str) -> bool {
-        FEATURES.iter().position(|f| f.name == name).is_some_and(|at| self.0 >> at & 1 == 1)
+    pub fn has_named(self, name: impl AsRef<[u8]>) -> bool {
+        FEATURES.iter().position(|f| f.name.as_bytes() == name.as_ref()).is_some_and(|at| self.0 >> at & 1 == 1)
     }
 
     pub fn bits(self) -> u64 {

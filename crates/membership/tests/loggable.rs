@@ -214,7 +214,7 @@ fn any_request() -> impl Strategy<Value = InternalRaftRequest> {
     let required = prop::option::weighted(0.3, prop::collection::vec("[A-Z]?", 0..3));
     (requests, required).prop_map(|(mut request, required)| {
         if let Some(required) = required {
-            request.header.get_or_insert_default().required_features = required;
+            request.header.get_or_insert_default().required_features = required.into_iter().map(Into::into).collect();
         }
         request
     })

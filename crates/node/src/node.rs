@@ -351,7 +351,7 @@ impl Node {
     }
 
     pub fn cluster_version(&self) -> Option<Version> {
-        self.cluster.read().version()
+        self.gates.cluster_version()
     }
 
     pub fn backend(&self) -> &Backend {

@@ -66,25 +66,17 @@ pub fn min_version_of_entry(entry: &raftpb::Entry) -> Result<MinVersion, MinVers
 pub fn min_version_of_request(bytes: &[u8]) -> Result<MinVersion, MinVersionError> {
     const PATH: &str = "etcdserverpb.InternalRaftRequest.downgrade_version_test.ver";
     let schema = schema();
-    let message = request_index(schema);
-    let found = walk_message(schema, message, bytes)?;
+    let known = request_indexes(schema);
+    let mut walk = Walk::of(schema, known.request);
+    let found = walk.whole(known.request, bytes)?;
     let MinVersion::Known(version) = found else { return Ok(found) };
-    // Only a request that uses something this new can hold the test request, and few do, so most are not decoded.
-    if version < TEST_REQUEST_SINCE || !has_field(bytes, TEST_REQUEST) {
+    if !walk.has_test_request {
         return Ok(found);
     }
     let request = etcdserverpb::InternalRaftRequest::decode(bytes).ok();
     let Some(test) = request.and_then(|r| r.downgrade_version_test) else { return Ok(found) };
     let named: Version = test.ver.parse().map_err(|source| MinVersionError::TestVersion { path: PATH, source })?;
     Ok(MinVersion::Known(version.max(named)))
-}
-
-const TEST_REQUEST_SINCE: Version = Version::new(3, 6);
-/// The number of `downgrade_version_test`.
-const TEST_REQUEST: u32 = 9900;
-
-fn has_field(mut bytes: &[u8], wanted: u32) -> bool {
-    std::iter::from_fn(|| wire::next_field(&mut bytes).ok().flatten()).any(|(number, _)| number == wanted)
 }
 
 impl MinVersion {
@@ -104,19 +96,22 @@ impl MinVersion {
     }
 }
 
-fn request_index(schema: &Schema) -> usize {
-    static INDEX: std::sync::OnceLock<usize> = std::sync::OnceLock::new();
-    *INDEX.get_or_init(|| schema.message("etcdserverpb.InternalRaftRequest").expect("our own .proto files declare it"))
+struct Indexes {
+    request: usize,
+    test_request: usize,
+}
+
+fn request_indexes(schema: &Schema) -> &'static Indexes {
+    static INDEXES: std::sync::OnceLock<Indexes> = std::sync::OnceLock::new();
+    let index = |name| schema.message(name).expect("our own .proto files declare it");
+    INDEXES.get_or_init(|| Indexes {
+        request: index("etcdserverpb.InternalRaftRequest"),
+        test_request: index("etcdserverpb.DowngradeVersionTestRequest"),
+    })
 }
 
 fn walk_message(schema: &'static Schema, message: usize, bytes: &[u8]) -> Result<MinVersion, MinVersionError> {
-    let root = Path { parent: None, name: &schema.messages[message].name };
-    let mut walk = Walk { schema, newest: schema.messages[message].version, newer: None };
-    walk.message(message, bytes, &root, 1)?;
-    Ok(match walk.newer {
-        None => MinVersion::Known(walk.newest),
-        Some(path) => MinVersion::Newer { path },
-    })
+    Walk::of(schema, message).whole(message, bytes)
 }
 
 /// The way from the outermost message to a field, kept on the stack so that nothing is allocated unless reported.
@@ -143,13 +138,31 @@ struct Walk {
     newest: Version,
     /// The first unknown element. Reading goes on behind it, because malformed bytes are the graver finding.
     newer: Option<String>,
+    test_request: usize,
+    /// Seen on the way, so that only what holds one is decoded.
+    has_test_request: bool,
 }
 
 impl Walk {
+    fn of(schema: &'static Schema, message: usize) -> Walk {
+        let (newest, test_request) = (schema.messages[message].version, request_indexes(schema).test_request);
+        Walk { schema, newest, newer: None, test_request, has_test_request: false }
+    }
+
+    fn whole(&mut self, message: usize, bytes: &[u8]) -> Result<MinVersion, MinVersionError> {
+        let root = Path { parent: None, name: &self.schema.messages[message].name };
+        self.message(message, bytes, &root, 1)?;
+        Ok(match self.newer.take() {
+            None => MinVersion::Known(self.newest),
+            Some(path) => MinVersion::Newer { path },
+        })
+    }
+
     fn message(&mut self, message: usize, mut bytes: &[u8], path: &Path, depth: u32) -> Result<(), MinVersionError> {
         if depth > DEPTH_MAX {
             return Err(path.malformed(WireError::TooDeep(DEPTH_MAX)));
         }
+        self.has_test_request |= message == self.test_request;
         let message = &self.schema.messages[message];
         self.newest = self.newest.max(message.version);
         while let Some((number, value)) = wire::next_field(&mut bytes).map_err(|e| path.malformed(e))? {

@@ -168,3 +168,15 @@ fn an_unknown_name_is_an_error() {
     let error = min_version_named("etcdserverpb.Nothing", b"").unwrap_err();
     assert_eq!(error, MinVersionError::UnknownMessage("etcdserverpb.Nothing".into()));
 }
+
+/// Logs and members of earlier builds have these names as strings, which are the same bytes.
+#[test]
+fn required_features_are_on_the_wire_as_strings_are() {
+    let names = [("one", &b"\x8a\xe2\x09\x01A"[..]), ("two", b"\x8a\xe2\x09\x01A\x8a\xe2\x09\x02Bc")];
+    for (what, names) in names {
+        let wire = [b"\x08\x07", names].concat();
+        let header = proto::etcdserverpb::RequestHeader::decode(&wire[..]).expect(what);
+        assert!(header.required_features.iter().eq(["A", "Bc"].iter().take(header.required_features.len())), "{what}");
+        assert_eq!(header.encode_to_vec(), wire, "{what}");
+    }
+}

@@ -4,7 +4,8 @@
 //! kernel how long the server's threads ran. Wall time says little here: it is mostly the network's and the disk's.
 //! With `--callgrind` the server runs under valgrind, which counts instructions: no other work on the machine matters. That
 //! also compares a cluster whose gates are in use with one whose are not; `KEEP_DUMPS=DIR` keeps callgrind's files.
-//! `--required` leaves that comparison out.
+//! `--required` leaves that comparison out. `--rounds N` and `--calls N` say how much is sent without callgrind, and `--only put` by which
+//! calls. Many short rounds tell more than few long ones: what else goes on in the machine is then the same for both halves of a round.
 
 mod load;
 mod server;
@@ -32,9 +33,17 @@ async fn main() -> Outcome<()> {
         args.len() < before
     };
     let (counting, required_only) = (has("--callgrind"), has("--required"));
+    let mut value = |flag: &str| {
+        let at = args.iter().position(|arg| arg == flag)?;
+        args.remove(at);
+        (at < args.len()).then(|| args.remove(at))
+    };
+    let rounds = value("--rounds").map_or(Ok(ROUNDS), |rounds| rounds.parse())?;
+    let calls = value("--calls").map_or(Ok(CALLS), |calls| calls.parse())?;
+    let only = value("--only").unwrap_or_default();
     let binary = args.first().ok_or("name the server's binary")?;
     match (counting, required_only) {
-        (false, _) => time(binary).await,
+        (false, _) => time(binary, [rounds, calls].map(|n: usize| n.max(1)), &only.to_lowercase()).await,
         (true, false) => {
             count_gates(binary).await?;
             count_required(binary).await
@@ -44,15 +53,15 @@ async fn main() -> Outcome<()> {
 }
 
 /// Nanoseconds of a required feature.
-async fn time(binary: &str) -> Outcome<()> {
+async fn time(binary: &str, [rounds, calls]: [usize; 2], only: &str) -> Outcome<()> {
     let server = Server::start(binary, Gates::On, false)?;
     let channel = server.connect().await?;
-    for call in CALL_KINDS {
+    for call in CALL_KINDS.into_iter().filter(|call| format!("{call:?}").to_lowercase().contains(only)) {
         let mut rows = Vec::new();
-        for round in 0..ROUNDS {
-            rows.push(both(&server, &channel, call, round).await?);
+        for round in 0..rounds {
+            rows.push(both(&server, &channel, call, calls, round).await?);
         }
-        report(&format!("{call:?}, required"), "ns of CPU", &rows);
+        report(&format!("{call:?}, required"), "ns of CPU", calls, &rows);
     }
     Ok(())
 }
@@ -70,7 +79,7 @@ async fn count_gates(binary: &str) -> Outcome<()> {
         }
         used.push(cost);
     }
-    report("Put, gates in use", "instructions", &used);
+    report("Put, gates in use", "instructions", CALLS, &used);
     Ok(())
 }
 
@@ -85,7 +94,7 @@ async fn count_required(binary: &str) -> Outcome<()> {
             let without = counted(&server, &channel, call, false).await?;
             rows.push([without, counted(&server, &channel, call, true).await?]);
         }
-        report(&format!("{call:?}, required"), "instructions", &rows);
+        report(&format!("{call:?}, required"), "instructions", CALLS, &rows);
     }
     Ok(())
 }
@@ -97,18 +106,18 @@ async fn counted(server: &Server, channel: &Channel, call: Call, required: bool)
 }
 
 /// Without and with a required feature; which comes first changes from round to round.
-async fn both(server: &Server, channel: &Channel, call: Call, round: usize) -> Outcome<[f64; 2]> {
+async fn both(server: &Server, channel: &Channel, call: Call, calls: usize, round: usize) -> Outcome<[f64; 2]> {
     let mut cost = [0.0; 2];
     let first = round.is_multiple_of(2);
     for required in [first, !first] {
         let begin = server.ran()?;
-        send(channel, call, required, CALLS).await?;
-        cost[usize::from(required)] = (server.ran()? - begin) as f64 / CALLS as f64;
+        send(channel, call, required, calls).await?;
+        cost[usize::from(required)] = (server.ran()? - begin) as f64 / calls as f64;
     }
     Ok(cost)
 }
 
-fn report(what: &str, unit: &str, rows: &[[f64; 2]]) {
+fn report(what: &str, unit: &str, calls: usize, rows: &[[f64; 2]]) {
     let sorted = |value: fn(&[f64; 2]) -> f64| {
         let mut values: Vec<_> = rows.iter().map(value).collect();
         values.sort_by(f64::total_cmp);
@@ -120,7 +129,7 @@ fn report(what: &str, unit: &str, rows: &[[f64; 2]]) {
     let (low, high) = interval(rows.len());
     println!(
         "{what}: {with:.0} {unit} a call, {without:.0} without; the difference is {:.0} ({:+.2} %), its median's 95 % interval \
-         {:.0} to {:.0} ({} rounds of {CALLS})",
+         {:.0} to {:.0} ({} rounds of {calls})",
         difference[middle],
         difference[middle] * 100.0 / without,
         difference[low],

@@ -38,7 +38,12 @@ impl State {
             return Ok(Ok(Response::None));
         }
         let old = self.cluster.read().version();
-        let effect = self.cluster.write().apply_version(index, version);
+        let effect = {
+            let mut cluster = self.cluster.write();
+            let effect = cluster.apply_version(index, version);
+            self.gates.follow_version(&cluster);
+            effect
+        };
         self.write_gate(batch, index, &effect)?;
         schema::cluster::put_version(batch, version);
         if old.is_none_or(|old| old <= version) && version >= schema::version::V3_6 {

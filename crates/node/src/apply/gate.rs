@@ -4,7 +4,7 @@ use std::{
     collections::BTreeMap,
     sync::{
         Arc,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicU32, AtomicU64, Ordering},
     },
 };
 
@@ -12,9 +12,12 @@ use membership::{
     Cluster, ClusterFeature, Enabled, MemberId,
     gate::{Cause, GateChange, GateEffect, GateRefusal, GateState, Proposal},
 };
-use proto::membershippb::{
-    ClusterFeatureGateSetRequest, Feature, FeatureGateChange, FeatureGateProposal, FeatureGateProposalRecord,
-    FeatureGateRecord,
+use proto::{
+    Version,
+    membershippb::{
+        ClusterFeatureGateSetRequest, Feature, FeatureGateChange, FeatureGateProposal, FeatureGateProposalRecord,
+        FeatureGateRecord,
+    },
 };
 use storage::{
     Batch,
@@ -30,14 +33,24 @@ use crate::error::FatalError;
 /// Apply changes it with the entry, so what it says to apply is as of the entry being applied.
 pub struct Gates {
     enabled: AtomicU64,
+    /// The cluster version: proposers ask for it at every call, and the lock around [`Cluster`] is apply's at every entry.
+    cluster_version: AtomicU32,
     /// The index of the last change of anything in [`GateState`].
     changed: watch::Sender<u64>,
 }
 
 impl Gates {
     pub fn new(cluster: &Cluster) -> Gates {
-        let bits = Enabled::of(cluster).bits();
-        Gates { enabled: AtomicU64::new(bits), changed: watch::Sender::new(cluster.gate().relevant_index) }
+        Gates {
+            enabled: AtomicU64::new(Enabled::of(cluster).bits()),
+            cluster_version: AtomicU32::new(packed(cluster.version())),
+            changed: watch::Sender::new(cluster.gate().relevant_index),
+        }
+    }
+
+    #[inline]
+    pub fn cluster_version(&self) -> Option<Version> {
+        unpacked(self.cluster_version.load(Ordering::Acquire))
     }
 
     #[inline]
@@ -60,10 +73,24 @@ impl Gates {
         self.changed.subscribe()
     }
 
+    pub(crate) fn follow_version(&self, cluster: &Cluster) {
+        self.cluster_version.store(packed(cluster.version()), Ordering::Release);
+    }
+
     pub(crate) fn follow(&self, cluster: &Cluster, index: u64) {
+        self.follow_version(cluster);
         self.enabled.store(Enabled::of(cluster).bits(), Ordering::Release);
         self.changed.send_replace(index);
     }
+}
+
+/// Zero is none: there is no version 0.0.
+fn packed(version: Option<Version>) -> u32 {
+    version.map_or(0, |version| u32::from(version.major) << 16 | u32::from(version.minor))
+}
+
+fn unpacked(packed: u32) -> Option<Version> {
+    (packed != 0).then(|| Version::new((packed >> 16) as u16, packed as u16))
 }
 
 impl State {

@@ -237,7 +237,8 @@ impl State {
         let required = request.header.as_ref().map_or(&[][..], |header| &header.required_features);
         let own = request.increment.as_ref().map(|_| ATOMIC_INCREMENT).filter(|feature| !self.gates.has(*feature));
         let off = required.iter().find(|name| !self.gates.enabled().has_named(name));
-        own.map(|feature| feature.name().to_owned()).or_else(|| off.cloned())
+        own.map(|feature| feature.name().to_owned())
+            .or_else(|| off.map(|name| String::from_utf8_lossy(name).into_owned()))
     }
 
     /// With a CORRUPT alarm no key may be touched any more.

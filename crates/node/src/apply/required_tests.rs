@@ -133,7 +133,7 @@ fn writes() -> Vec<(&'static str, InternalRaftRequest)> {
 }
 
 fn requiring(mut request: InternalRaftRequest, names: &[&str]) -> InternalRaftRequest {
-    let required_features = names.iter().map(|name| name.to_string()).collect();
+    let required_features = names.iter().map(|name| name.as_bytes().to_vec().into()).collect();
     request.header = Some(RequestHeader { required_features, ..Default::default() });
     request
 }

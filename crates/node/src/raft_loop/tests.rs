@@ -189,7 +189,7 @@ fn configuration_changes_do_not_wait_forever() {
 #[test]
 fn what_was_judged_at_another_version_is_judged_again() {
     use prost::Message;
-    let required_features = vec!["AtomicIncrement".to_owned()];
+    let required_features = vec!["AtomicIncrement".into()];
     let request = proto::etcdserverpb::InternalRaftRequest {
         header: Some(proto::etcdserverpb::RequestHeader { id: 1, required_features, ..Default::default() }),
         put: Some(proto::etcdserverpb::PutRequest { key: "k".into(), ..Default::default() }),

@@ -50,7 +50,7 @@ pub struct Held<B> {
 impl<B: AnswerBody> Held<B> {
     /// An answer that was given before anything was judged is an error, and goes as it is.
     pub fn hold(body: B, node: Arc<Node>, required: Required, kind: Kind) -> B {
-        let Some(seen) = required.judged_at() else { return body };
+        let Some(seen) = required.judged_at else { return body };
         let changed = (kind == Kind::Stream).then(|| WatchStream::from_changes(node.gates().subscribe()));
         B::of(Held { inner: Some(body), node, required, seen, changed })
     }
@@ -58,7 +58,7 @@ impl<B: AnswerBody> Held<B> {
     /// Whether all has been on since it was judged: what was off for a moment has been off.
     fn check(&mut self) -> Result<(), Status> {
         self.required.judge(&self.node)?;
-        let now = self.required.judged_at().unwrap_or(self.seen);
+        let now = self.required.judged_at.unwrap_or(self.seen);
         if now == self.seen {
             return Ok(());
         }

@@ -99,7 +99,7 @@ where
             Projected::First { answer } => answer.as_mut().poll(cx),
             Projected::Later { mut work, call } => {
                 let Ok(response) = ready_or_return!(work.as_mut().poll(cx));
-                let (required, call) = (work.take_value().flatten(), call.take());
+                let (required, call) = (work.required(), call.take());
                 Poll::Ready(Ok(match call {
                     Some(call) => call.finish(required, response),
                     None => response,
@@ -109,24 +109,24 @@ where
     }
 }
 
-async fn judge_first<S, B, R>(mut inner: S, request: Request<B>, required: Required, call: Call) -> Answer<R>
+async fn judge_first<S, B, R>(mut inner: S, request: Request<B>, mut required: Required, call: Call) -> Answer<R>
 where
     S: Service<Request<B>, Response = Response<R>, Error = Infallible>,
     R: AnswerBody,
 {
     // As for any other call: who asks for a leader does not wait for one.
     let leaderless = needs_leader(request.headers()) && call.context.node.status().leader == 0;
-    let judged = if leaderless { Err(status::no_leader()) } else { judge(&call.context, &required).await };
+    let judged = if leaderless { Err(status::no_leader()) } else { judge(&call.context, &mut required).await };
     match judged {
         Err(status) => Ok(echoed(status.into_http(), call.echo)),
         Ok(()) => {
-            let response = during(required.clone(), inner.call(request)).await?;
+            let response = during(required, inner.call(request)).await?;
             Ok(call.finish(Some(required), response))
         }
     }
 }
 
-async fn judge(context: &Context, required: &Required) -> Result<(), Status> {
+async fn judge(context: &Context, required: &mut Required) -> Result<(), Status> {
     // A learner has nobody to ask, and answers from what it has.
     if !context.node.is_learner() {
         context.linearize().await?;

@@ -6,22 +6,21 @@
 //! call requires goes with its task ([`current`]) from the layer to where that is known. The key is echoed in the
 //! response headers, because a real etcd ignores it, and a client must be able to tell.
 
+mod during;
 mod held;
 mod kind;
 mod layer;
 
-use std::{
-    cell::RefCell,
-    sync::atomic::{AtomicU64, Ordering},
-};
+use std::cell::RefCell;
 
 use http::{HeaderMap, HeaderName, HeaderValue};
 use membership::{ClusterFeature, ClusterFeatures};
 use node::Node;
-use tokio::task::futures::TaskLocalFuture;
 use tonic::Status;
 
+use self::during::{During, during};
 pub use self::{
+    during::{current, lifted},
     kind::Kind,
     layer::{RequireLayer, RequireService},
 };
@@ -29,24 +28,12 @@ use crate::status;
 
 pub const KEY: HeaderName = HeaderName::from_static("require-feature");
 
-tokio::task_local! {
-    static CURRENT: Option<Required>;
-}
-
 /// What one call requires.
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy)]
 pub struct Required {
     features: ClusterFeatures,
     /// How far the gate was when all was last found on, as [`node::Gates::version`] counts.
-    judged_at: AtomicU64,
-}
-
-const NOT_JUDGED: u64 = u64::MAX;
-
-impl Clone for Required {
-    fn clone(&self) -> Required {
-        Required { features: self.features, judged_at: AtomicU64::new(self.judged_at.load(Ordering::Relaxed)) }
-    }
+    judged_at: Option<u64>,
 }
 
 thread_local! {
@@ -61,30 +48,26 @@ impl Required {
             Values { first, more } if more.is_empty() => READ_LAST.with_borrow_mut(|last| read_again(last, first))?,
             values => read(values.iter())?,
         };
-        Ok(Required { features, judged_at: AtomicU64::new(NOT_JUDGED) })
+        Ok(Required { features, judged_at: None })
     }
 
-    pub fn features(&self) -> ClusterFeatures {
+    pub fn features(self) -> ClusterFeatures {
         self.features
     }
 
-    pub fn names(&self) -> impl Iterator<Item = &'static str> {
+    pub fn names(self) -> impl Iterator<Item = &'static str> {
         self.features.iter().map(ClusterFeature::name)
     }
 
     /// Whether all is on as far as this member has applied.
-    pub fn judge(&self, node: &Node) -> Result<(), Status> {
+    pub fn judge(&mut self, node: &Node) -> Result<(), Status> {
         // Before the look at the features, so that no change falls between.
         let version = node.gates().version();
         if let Some(missing) = self.features.off(node.gates().enabled()).first() {
             return Err(refusal(node, missing.name()));
         }
-        self.judged_at.store(version, Ordering::Relaxed);
+        self.judged_at = Some(version);
         Ok(())
-    }
-
-    fn judged_at(&self) -> Option<u64> {
-        Some(self.judged_at.load(Ordering::Relaxed)).filter(|at| *at != NOT_JUDGED)
     }
 }
 
@@ -148,26 +131,9 @@ fn refusal(node: &Node, feature: &str) -> Status {
     }
 }
 
-/// What the call that this task serves requires, if anything.
-pub fn current() -> Option<Required> {
-    CURRENT.try_with(Clone::clone).ok().flatten()
-}
-
 /// Judges what the call of this task requires, as far as this member has applied.
 pub fn judge_current(node: &Node) -> Result<(), Status> {
-    CURRENT.try_with(|current| current.as_ref().map_or(Ok(()), |required| required.judge(node))).unwrap_or(Ok(()))
-}
-
-/// Runs the server's own work inside of a call, which must be done whatever the call requires.
-pub async fn lifted<T>(work: impl Future<Output = T>) -> T {
-    CURRENT.scope(None, work).await
-}
-
-/// Work of a call that requires features. What is required, and how far it was judged, can be taken back from it.
-type During<F> = TaskLocalFuture<Option<Required>, F>;
-
-fn during<F: Future>(required: Required, work: F) -> During<F> {
-    CURRENT.scope(Some(required), work)
+    during::with_current(|required| required.judge(node)).unwrap_or(Ok(()))
 }
 
 #[cfg(test)]

@@ -18,6 +18,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use bytes::Bytes;
 use membership::gate::GATE_SINCE;
 use node::{ApplyError, Node, ProposeError, ReadError};
 use proto::etcdserverpb::{InternalRaftRequest, ResponseHeader};
@@ -107,7 +108,7 @@ impl Context {
     /// Proposes a request, and with it what its call requires.
     async fn propose(&self, mut request: InternalRaftRequest) -> Result<node::Response, Status> {
         let required = required::current();
-        if let Some(required) = &required {
+        if let Some(required) = required {
             self.require(required, &mut request).await?;
         }
         let (begin, op) = (Instant::now(), Op::named(node::request_name(&request)));
@@ -115,7 +116,7 @@ impl Context {
         // An error that apply answers is an answer.
         let success = matches!(result, Ok(_) | Err(ProposeError::Apply(_)));
         self.metrics.server.request_duration.observe(op, success, begin.elapsed().as_secs_f64());
-        result.map_err(|error| match (error, required.as_ref().and_then(|required| required.names().next())) {
+        result.map_err(|error| match (error, required.and_then(|required| required.names().next())) {
             // The version went below the gate's on the way.
             (ProposeError::NotYet(_) | ProposeError::Apply(ApplyError::NotYet(_)), Some(feature)) => {
                 status::feature_needs_version(feature, self.node.cluster_version())
@@ -125,13 +126,14 @@ impl Context {
     }
 
     /// Puts what the call requires into its entry, where it is judged when that is applied.
-    async fn require(&self, required: &Required, request: &mut InternalRaftRequest) -> Result<(), Status> {
+    async fn require(&self, required: Required, request: &mut InternalRaftRequest) -> Result<(), Status> {
         // What is on shows that the version has the gate.
         let enabled = self.node.gates().enabled();
         for feature in required.features().off(enabled).iter() {
             self.check_has_gate(feature.name()).await?;
         }
-        request.header.get_or_insert_default().required_features = required.names().map(str::to_owned).collect();
+        let names = required.names().map(|name| Bytes::from_static(name.as_bytes()));
+        request.header.get_or_insert_default().required_features.extend(names);
         Ok(())
     }
 
