@@ -4,7 +4,7 @@ use json_patch::PatchOperation;
 use serde_json::{Map, Value};
 
 use crate::{
-    decode::{DEPTH_MAX, depth},
+    decode::{self, DEPTH_MAX, depth},
     status::{Result, Status},
 };
 
@@ -16,7 +16,14 @@ const OPERATIONS_MAX: usize = 10_000;
 const COPIED_BYTES_MAX: usize = 3 * 1024 * 1024;
 
 #[derive(Clone, Debug)]
-pub enum Patch {
+pub struct Patch {
+    change: Change,
+    /// What is not as it should be and does no harm: fields that come twice, and those of operations that nobody knows.
+    pub faults: Vec<String>,
+}
+
+#[derive(Clone, Debug)]
+enum Change {
     Json(json_patch::Patch),
     Merge(Value),
     Strategic(Value),
@@ -39,30 +46,27 @@ impl Patch {
             return Err(Status::unsupported_media_type(accepted(strategic)));
         }
         let bad = |error: serde_json::Error| Status::bad_request(format!("error decoding patch: {error}"));
+        let decoded = decode::json(body).map_err(bad)?;
+        let faults = decoded.twice.told();
         if media == JSON {
-            let patch: json_patch::Patch = serde_json::from_slice(body).map_err(bad)?;
-            if patch.0.len() > OPERATIONS_MAX {
-                let found = patch.0.len();
-                return Err(Status::too_large(format!(
-                    "The allowed maximum operations in a JSON patch is {OPERATIONS_MAX}, got {found}"
-                )));
-            }
-            return Ok(Patch::Json(patch));
+            let unknown = unknown_members(&decoded.value);
+            let faults = faults.into_iter().chain(unknown).map(|fault| format!("json patch {fault}")).collect();
+            return Ok(Patch { change: Change::Json(operations(decoded.value)?), faults });
         }
-        let value: Value = serde_json::from_slice(body).map_err(bad)?;
-        if !value.is_object() {
+        if !decoded.value.is_object() {
             return Err(Status::bad_request("error decoding patch: a merge patch must be a JSON object"));
         }
-        Ok(if media == MERGE { Patch::Merge(value) } else { Patch::Strategic(value) })
+        let change = if media == MERGE { Change::Merge(decoded.value) } else { Change::Strategic(decoded.value) };
+        Ok(Patch { change, faults })
     }
 
     /// The object with the patch applied; the error says why it does not fit.
     pub fn apply(&self, object: &Value) -> std::result::Result<Value, String> {
         let mut changed = object.clone();
-        match self {
-            Patch::Json(patch) => apply_operations(&mut changed, patch)?,
-            Patch::Merge(patch) => json_patch::merge(&mut changed, patch),
-            Patch::Strategic(patch) => merge_strategically(&mut changed, patch, ""),
+        match &self.change {
+            Change::Json(patch) => apply_operations(&mut changed, patch)?,
+            Change::Merge(patch) => json_patch::merge(&mut changed, patch),
+            Change::Strategic(patch) => merge_strategically(&mut changed, patch, ""),
         }
         // Each part may be shallow enough, and what they make together could be stored and never be read again.
         match is_deep(&changed) {
@@ -70,6 +74,26 @@ impl Patch {
             false => Ok(changed),
         }
     }
+}
+
+fn operations(patch: Value) -> Result<json_patch::Patch> {
+    let patch: json_patch::Patch =
+        serde_json::from_value(patch).map_err(|error| Status::bad_request(format!("error decoding patch: {error}")))?;
+    let found = patch.0.len();
+    if found > OPERATIONS_MAX {
+        let why = format!("The allowed maximum operations in a JSON patch is {OPERATIONS_MAX}, got {found}");
+        return Err(Status::too_large(why));
+    }
+    Ok(patch)
+}
+
+fn unknown_members(operations: &Value) -> Vec<String> {
+    let operations = operations.as_array().into_iter().flatten().enumerate();
+    let names = operations.flat_map(|(index, operation)| {
+        operation.as_object().into_iter().flat_map(Map::keys).map(move |name| (index, name))
+    });
+    let unknown = names.filter(|(_, name)| !["op", "path", "from", "value"].contains(&name.as_str()));
+    unknown.map(|(index, name)| format!("unknown field {:?}", format!("[{index}].{name}"))).collect()
 }
 
 /// Metadata does not count: it is as deep as the rest, by the fields that managers have, and a bit more.
@@ -241,6 +265,14 @@ mod tests {
         assert_eq!(apply(JSON, first, json!({})), json!({"f": ["x"]}));
     }
 
+    #[test_case(MERGE, r#"{"a": 1, "a": {"b": 1, "b": 2}}"# => vec![r#"duplicate field "a.b""#, r#"duplicate field "a""#]; "merge")]
+    #[test_case(JSON, r#"[{"op": "add", "path": "/x", "path": "/a", "value": 1, "why": 1}]"#
+        => vec![r#"json patch duplicate field "[0].path""#, r#"json patch unknown field "[0].why""#]; "operations")]
+    #[test_case(STRATEGIC, r#"{"a": 1}"# => Vec::<String>::new(); "none")]
+    fn what_a_patch_says_twice_or_in_vain(media: &str, text: &str) -> Vec<String> {
+        Patch::parse(media, text.as_bytes(), true).unwrap().faults
+    }
+
     #[test]
     fn copies_do_not_grow_without_end() {
         let mut operations = vec![json!({"op": "add", "path": "/a", "value": "x".repeat(1000)})];
@@ -257,8 +289,7 @@ mod tests {
         let add = json!([{"op": "add", "path": format!("{path}/b"), "value": nested(60)}]);
         let patch = Patch::parse(JSON, add.to_string().as_bytes(), false).unwrap();
         assert!(patch.apply(&nested(61)).is_err_and(|why| why.contains("more than 100 levels")));
-        let merge = Patch::parse(MERGE, nested(120).to_string().as_bytes(), false).unwrap();
-        assert!(merge.apply(&json!({})).is_err());
+        assert_eq!(Patch::parse(MERGE, nested(120).to_string().as_bytes(), false).unwrap_err().code, 400);
         let managed = json!({"metadata": {"managedFields": [nested(101)]}, "spec": nested(99)});
         let merge = Patch::parse(MERGE, br#"{"spec": {"b": 1}}"#, false).unwrap();
         assert!(merge.apply(&managed).is_ok());

@@ -87,7 +87,7 @@ fn what_is_no_apply_is_refused_and_changes_nothing() {
         }
         let twice = r#"{"apiVersion":"v1","kind":"ConfigMap","data":{"k":"1","k":"2"}}"#;
         let answer = http.send("PATCH", &format!("{one}?fieldManager=m&fieldValidation=Strict"), APPLY, twice).await;
-        assert!(answer.code == 400 && answer.body.to_string().contains("duplicate field"), "{}", answer.body);
+        assert!(answer.code == 400 && answer.body.to_string().contains("already set in map"), "{}", answer.body);
         let answer = http.send("PATCH", &format!("{one}?fieldManager=m"), APPLY, "a: [b").await;
         assert!(answer.code == 400 && answer.body["message"].as_str().unwrap().starts_with("error decoding YAML: "));
         let answer = http.send("PATCH", &format!("{one}?fieldManager=m"), "application/apply-patch+cbor", "x").await;
@@ -293,5 +293,43 @@ fn managers_of_several_versions_meet_in_one_object() {
             (&entry(&moved, "one")["apiVersion"], &entry(&moved, "one")["fieldsV1"]),
             (&json!("example.com/v2"), &json!({"f:spec": {"f:size": {}}}))
         );
+    });
+}
+
+/// As in Kubernetes: whoever changes a field that it has is seen to have done so now, also if a gate keeps others of its fields.
+#[test]
+fn an_open_field_that_changes_gives_its_manager_a_new_time() {
+    let world = World::start();
+    world.run(async {
+        let mut http = Http::connect(world.api()).await;
+        let integer = json!({"type": "integer"});
+        let spec = json!({"type": "object", "properties": {"open": integer, "gated": integer}});
+        let gate = |on: bool| json!([{"name": "G", "preRelease": "alpha", "enabled": on, "fieldPaths": [".spec.gated"]}]);
+        let definition = json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+            "metadata": {"name": "times.example.com"},
+            "spec": {"group": "example.com", "scope": "Namespaced", "names": {"plural": "times", "kind": "Time"},
+                "versions": [{"name": "v1", "served": true, "storage": true,
+                    "schema": {"openAPIV3Schema": {"type": "object", "properties": {"spec": spec}}}}],
+                "customFeatureGates": {"featureGates": gate(true)}}});
+        assert_eq!(http.json("POST", DEFINITIONS, definition).await.code, 201);
+        let one = "/apis/example.com/v1/namespaces/default/times/a";
+        let config = |open: i64, gated: i64| {
+            json!({"apiVersion": "example.com/v1", "kind": "Time", "spec": {"open": open, "gated": gated}})
+        };
+        let first = apply(&mut http, one, "fieldManager=applier", &config(1, 1)).await;
+        assert_eq!(first.code, 201, "{}", first.body);
+        http.merge(&format!("{one}?fieldManager=patcher"), json!({"spec": {"open": 2}})).await;
+        let off = json!({"spec": {"customFeatureGates": {"featureGates": gate(false)}}});
+        http.merge(&format!("{DEFINITIONS}/times.example.com"), off).await;
+        tokio::time::sleep(std::time::Duration::from_millis(1100)).await;
+
+        let patched = http.merge(&format!("{one}?fieldManager=patcher"), json!({"spec": {"open": 3, "gated": 3}})).await;
+        assert_ne!(entry(&patched, "patcher")["time"], entry(&first, "applier")["time"], "{}", patched.body);
+        assert_eq!(entry(&patched, "applier")["fieldsV1"], json!({"f:spec": {"f:gated": {}}}));
+        let forced = apply(&mut http, one, "fieldManager=applier&force=true", &config(4, 4)).await;
+        assert_eq!(entry(&forced, "applier")["fieldsV1"], entry(&first, "applier")["fieldsV1"]);
+        assert_ne!(entry(&forced, "applier")["time"], entry(&first, "applier")["time"], "{}", forced.body);
+        let again = apply(&mut http, one, "fieldManager=applier", &config(4, 5)).await;
+        assert_eq!(again.body, forced.body, "nothing has changed, not even a time");
     });
 }

@@ -1,4 +1,4 @@
-//! What the write step and its warnings cost: by what lies under gated paths, not by the rest of the object.
+//! What the write step, its warnings and what comes with them cost: by what lies under gated paths, not by the rest of the object.
 //!
 //! `cargo bench -p fieldgate`; [docs/field-gates.md](../../../docs/field-gates.md) has figures.
 
@@ -55,6 +55,20 @@ fn object(entries: usize, bytes: usize, value: i64) -> Value {
     object
 }
 
+/// The entry of one who has all fields of an object.
+fn claims(object: &Value) -> Value {
+    fn set(value: &Value) -> Value {
+        match value {
+            Value::Object(fields) => fields.iter().map(|(name, value)| (format!("f:{name}"), set(value))).collect(),
+            Value::Array(items) => {
+                items.iter().map(|item| (format!("k:{}", json!({ "name": item["name"] })), set(item))).collect()
+            }
+            _ => json!({}),
+        }
+    }
+    json!({ "manager": "m", "operation": "Update", "apiVersion": "example.com/v1", "fieldsV1": { "f:spec": set(&object["spec"]) } })
+}
+
 fn bench(c: &mut Criterion) {
     let gating = gating();
     for (name, entries, bytes) in [
@@ -69,6 +83,11 @@ fn bench(c: &mut Criterion) {
         let text = stored.to_string();
         c.bench_function(&format!("{name} ({} bytes)/parse and print", text.len()), |b| {
             b.iter(|| serde_json::from_str::<Value>(black_box(&text)).map(|value| value.to_string()));
+        });
+        c.bench_function(&format!("{name}/excerpt"), |b| b.iter(|| gating.excerpt(black_box(&stored))));
+        let owned = [claims(&stored)];
+        c.bench_function(&format!("{name}/claims that nobody moves"), |b| {
+            b.iter(|| gating.freeze_managed_fields(black_box(&owned), &owned, &stored).map(|entries| entries.len()));
         });
         for (what, value) in [("unchanged", 3), ("suppressed", 5)] {
             let sent = object(entries, bytes, value);

@@ -2,7 +2,11 @@
 
 use serde_json::{Map, Value};
 
-use crate::{Gating, tree::Here, write::freeze};
+use crate::{
+    Gating,
+    tree::{Field, Here},
+    write::freeze,
+};
 
 impl Gating {
     /// Removes the defaults at and below frozen paths, and cuts those paths out of the defaults of their ancestors.
@@ -28,9 +32,9 @@ fn strip(here: &Here<'_>, schema: &mut Value) -> bool {
 fn strip_fields(here: &Here<'_>, schema: &mut Map<String, Value>) -> bool {
     let Some(fields) = schema.get_mut("properties").and_then(Value::as_object_mut) else { return false };
     let mut changed = false;
-    for name in here.names() {
-        if let Some(field) = fields.get_mut(name) {
-            changed |= strip_place(&here.step(name), field);
+    for field in here.fields() {
+        if let Some(schema) = fields.get_mut(field.name) {
+            changed |= strip_place(&field.place, schema);
         }
     }
     changed
@@ -47,10 +51,10 @@ fn strip_entries(here: &Here<'_>, schema: &mut Map<String, Value>) -> bool {
     let next = here.entries();
     let mut changed = !next.is_empty() && strip(&next, values);
     let values = values.clone();
-    for name in here.names() {
+    for Field { name, place, .. } in here.fields() {
         let mut own = values.clone();
         let known = schema.get("properties").is_some_and(|fields| fields.get(name).is_some());
-        if known || !strip_place(&here.step(name), &mut own) {
+        if known || !strip_place(&place, &mut own) {
             continue;
         }
         let fields = schema.entry("properties").or_insert_with(|| Value::Object(Map::new()));

@@ -55,6 +55,15 @@ impl<'a> Place<'a> {
         Place { read: step(self.read), sent, stored: step(self.stored), new }
     }
 
+    /// Mostly a caller sends back what it read; then nobody asks what came of it.
+    fn is_as_read(self, name: &str) -> bool {
+        let step = |value: Option<&'a Value>| value?.as_object()?.get(name);
+        match (step(self.read), step(self.sent)) {
+            (Some(read), Some(sent)) => same(read, sent),
+            (read, sent) => read.is_none() && sent.is_none(),
+        }
+    }
+
     /// Mostly admission changes nothing; then there is one object to look into less.
     fn is_as_sent(self) -> bool {
         self.sent.zip(self.new).is_some_and(|(sent, new)| ptr::eq(sent, new))
@@ -66,16 +75,20 @@ impl<'a> Judge<'a> {
         if place.read.is_none() && place.sent.is_none() {
             return;
         }
-        for name in here.names() {
-            self.field(&here.step(name), place, name);
+        for field in here.fields() {
+            self.field(&field.place, place, field.name);
         }
         self.entries(here, place);
         self.items(here, place);
     }
 
     fn field(&mut self, next: &Here<'a>, parent: Place<'_>, name: &str) {
+        let off = next.off();
+        if off.is_some() && parent.is_as_read(name) {
+            return;
+        }
         let place = parent.step(name);
-        if let Some(mark) = next.off() {
+        if let Some(mark) = off {
             let parent_stays = parent.new.is_some_and(Value::is_object);
             if let Some(kind) = not_taken(place, parent_stays) {
                 self.warn(mark, kind);

@@ -1,5 +1,7 @@
 //! Ownership is frozen like the value: claims at and below a frozen field stay as they were.
 
+use std::borrow::Cow;
+
 use serde_json::{Map, Value};
 
 use crate::{
@@ -11,36 +13,40 @@ use crate::{
 };
 
 /// Who an entry of `managedFields` is about.
-type Owner = [String; 4];
+type Owner<'a> = [&'a str; 4];
+
+/// The entries of one owner, before a write and after it.
+type Pair<'a> = (Option<&'a Value>, Option<&'a Value>);
 
 impl Gating {
     /// The `managedFields` to store: `after` as the write alone would have it, with claims at and below frozen fields as
-    /// they were `before`, for as long as the field is in `value`, the object to store.
+    /// they were `before`, for as long as the field is in `value`, the object to store. Borrowed if that is `after` itself.
     ///
-    /// An entry whose claims end up as they were keeps its time, so that a suppressed write changes nothing. To be
-    /// called before entries are merged to hold their number down, since that moves claims.
+    /// An entry that is brought back to what it was keeps its time; one that needs nothing has the time that the write
+    /// gave it. To be called before entries are merged to hold their number down, since that moves claims.
     ///
     /// # Errors
     ///
     /// A `fieldsV1` that is no set of fields, where claims have to be moved.
-    pub fn freeze_managed_fields(
+    pub fn freeze_managed_fields<'a>(
         &self,
         before: &[Value],
-        after: &[Value],
+        after: &'a [Value],
         value: &Value,
-    ) -> Result<Vec<Value>, FieldsV1Error> {
+    ) -> Result<Cow<'a, [Value]>, FieldsV1Error> {
         if self.is_idle() {
-            return Ok(after.to_vec());
+            return Ok(Cow::Borrowed(after));
+        }
+        let (here, pairs) = (Here::root(self), pairs(before, after));
+        let settled = |&(old, new): &Pair<'_>| is_settled(&here, fields(old), fields(new), Some(value));
+        if pairs.iter().all(settled) {
+            return Ok(Cow::Borrowed(after));
         }
         let mut entries = Vec::new();
-        for entry in after {
-            let old = before.iter().find(|old| owner(old) == owner(entry));
-            entries.extend(self.freeze_entry(old, Some(entry), value)?);
+        for pair in pairs {
+            entries.extend(if settled(&pair) { pair.1.cloned() } else { self.freeze_entry(pair, value)? });
         }
-        for old in before.iter().filter(|old| !after.iter().any(|entry| owner(entry) == owner(old))) {
-            entries.extend(self.freeze_entry(Some(old), None, value)?);
-        }
-        Ok(entries)
+        Ok(Cow::Owned(entries))
     }
 
     /// The part of a set that lies outside frozen fields: what a conflict may be raised about.
@@ -53,39 +59,31 @@ impl Gating {
         Ok(freeze(&Here::root(self), None, Some(&set), None).to_json())
     }
 
-    fn freeze_entry(
-        &self,
-        old: Option<&Value>,
-        new: Option<&Value>,
-        value: &Value,
-    ) -> Result<Option<Value>, FieldsV1Error> {
-        if let Some(entry) = new.filter(|_| is_settled(&Here::root(self), fields(old), fields(new), Some(value))) {
-            return self.settled_entry(old, entry).map(Some);
-        }
+    pub(crate) fn freeze_entry(&self, (old, new): Pair<'_>, value: &Value) -> Result<Option<Value>, FieldsV1Error> {
         let (old_set, new_set) = (claims(old)?, claims(new)?);
         let set = freeze(&Here::root(self), Some(&old_set), Some(&new_set), Some(value));
-        let untouched = new.is_some() && set == new_set;
-        let Some(mut entry) = new.or(old).filter(|_| untouched || !set.is_empty()).cloned() else { return Ok(None) };
+        if new.is_some() && set == new_set {
+            return Ok(new.cloned());
+        }
+        let Some(mut entry) = new.or(old).filter(|_| !set.is_empty()).cloned() else { return Ok(None) };
         if let Some(fields) = entry.as_object_mut() {
-            if !untouched {
-                fields.insert("fieldsV1".to_owned(), set.to_json());
-            }
+            fields.insert("fieldsV1".to_owned(), set.to_json());
             keep_time(fields, old.filter(|_| set == old_set));
         }
         Ok(Some(entry))
     }
 }
 
-impl Gating {
-    /// An entry none of whose frozen claims has moved.
-    fn settled_entry(&self, old: Option<&Value>, new: &Value) -> Result<Value, FieldsV1Error> {
-        let mut entry = new.clone();
-        let is_same = fields(old) == fields(Some(new)) || claims(old)? == claims(Some(new))?;
-        if let Some(fields) = entry.as_object_mut() {
-            keep_time(fields, old.filter(|_| is_same));
-        }
-        Ok(entry)
-    }
+/// Those after the write in their order, then those that are gone.
+fn pairs<'a>(before: &'a [Value], after: &'a [Value]) -> Vec<Pair<'a>> {
+    let before: Vec<_> = before.iter().map(|entry| (owner(entry), entry)).collect();
+    let after: Vec<_> = after.iter().map(|entry| (owner(entry), entry)).collect();
+    let find = |entries: &[(Owner<'a>, &'a Value)], owner: &Owner<'a>| {
+        entries.iter().find(|entry| entry.0 == *owner).map(|entry| entry.1)
+    };
+    let there = after.iter().map(|(owner, entry)| (find(&before, owner), Some(*entry)));
+    let gone = before.iter().filter(|(owner, _)| find(&after, owner).is_none()).map(|(_, entry)| (Some(*entry), None));
+    there.chain(gone).collect()
 }
 
 fn keep_time(fields: &mut Map<String, Value>, old: Option<&Value>) {
@@ -95,10 +93,10 @@ fn keep_time(fields: &mut Map<String, Value>, old: Option<&Value>) {
 }
 
 /// Appliers are one owner over all versions, as in Kubernetes; others are not.
-fn owner(entry: &Value) -> Owner {
-    let text = |name: &str| entry.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
+fn owner(entry: &Value) -> Owner<'_> {
+    let text = |name: &str| entry.get(name).and_then(Value::as_str).unwrap_or_default();
     let operation = text("operation");
-    let version = if operation == "Apply" { String::new() } else { text("apiVersion") };
+    let version = if operation == "Apply" { "" } else { text("apiVersion") };
     [text("manager"), operation, text("subresource"), version]
 }
 

@@ -11,7 +11,7 @@ use crate::{
     schema::{self, ListKeys},
 };
 
-pub(crate) use here::Here;
+pub(crate) use here::{Field, Here};
 
 /// Gates made ready for one schema: what every other step of the engine works with.
 ///
@@ -44,6 +44,8 @@ impl Gating {
 /// A place in objects, by the steps that lead to it.
 #[derive(Debug, Default)]
 pub(crate) struct Node {
+    /// What `fieldsV1` calls the field, as `f:spec`; nothing where `[*]` leads here.
+    element: String,
     named: BTreeMap<String, Node>,
     each: Option<Box<(Way, Node)>>,
     mark: Option<Mark>,
@@ -85,12 +87,16 @@ impl Role {
 }
 
 impl Node {
+    fn of_field(name: &str) -> Node {
+        Node { element: format!("f:{name}"), ..Node::default() }
+    }
+
     fn insert(&mut self, path: &Path, ways: Vec<Way>, mark: Mark) {
         let mut ways = ways.into_iter();
         let mut node = self;
         for step in path.steps() {
             node = match step {
-                Step::Named(name) => node.named.entry(name.clone()).or_default(),
+                Step::Named(name) => node.named.entry(name.clone()).or_insert_with(|| Node::of_field(name)),
                 Step::Each => {
                     let way = ways.next().expect("a way for every [*]");
                     &mut node.each.get_or_insert_with(|| Box::new((way, Node::default()))).1

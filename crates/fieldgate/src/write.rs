@@ -2,7 +2,10 @@
 
 use serde_json::{Map, Value};
 
-use crate::{Gating, Part, Warning, list, tree::Here};
+use crate::{
+    Gating, Part, Warning, list,
+    tree::{Field, Here},
+};
 
 /// A create or update. All objects are in the storage version and pruned.
 #[derive(Debug)]
@@ -57,8 +60,7 @@ pub(crate) fn freeze(here: &Here<'_>, stored: Option<&Value>, new: &mut Value) -
 
 fn freeze_object(here: &Here<'_>, stored: Option<&Map<String, Value>>, new: &mut Map<String, Value>) -> bool {
     let mut changed = false;
-    for name in here.names() {
-        let next = here.step(name);
+    for Field { name, place: next, .. } in here.fields() {
         let before = stored.and_then(|fields| fields.get(name));
         if next.off().is_some() {
             changed |= put_back(name, before, new);

@@ -8,6 +8,12 @@ const UPDATERS_MAX: usize = 10;
 const OLDEST: &str = "ancient-changes";
 
 impl Managers {
+    /// Whether there are more updaters than ten.
+    pub fn is_crowded(&self) -> bool {
+        let updaters = self.claims.values().filter(|claim| claim.operation == Operation::Update);
+        updaters.count() > UPDATERS_MAX
+    }
+
     /// The same fields with ten updaters at most; those of one version have one entry together.
     pub fn capped(mut self) -> Managers {
         let updaters = self.claims.values().filter(|claim| claim.operation == Operation::Update);

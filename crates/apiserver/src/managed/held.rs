@@ -76,9 +76,7 @@ impl Held<'_> {
         });
         let open = new.map(|new| new.set.difference(&here.all)).unwrap_or_default();
         let set = open.union(&kept.unwrap_or_default());
-        let as_before = old.filter(|old| same_version && old.set == set);
-        let time = as_before.map_or_else(|| claim.time.clone(), |old| old.time.clone());
-        (!set.is_empty()).then(|| Claim { set, time, ..claim.clone() })
+        (!set.is_empty()).then(|| Claim { set, ..claim.clone() })
     }
 
     fn names(&self, version: &str) -> Option<Names> {

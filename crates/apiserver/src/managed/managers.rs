@@ -142,6 +142,16 @@ impl Managers {
         claims.into_iter().map(Claim::to_json).collect()
     }
 
+    /// The same claims, with the times of those that are there too.
+    pub fn with_times_of(mut self, other: &Managers) -> Managers {
+        for (id, claim) in &mut self.claims {
+            if let Some(there) = other.claims.get(id) {
+                claim.time.clone_from(&there.time);
+            }
+        }
+        self
+    }
+
     pub(super) fn put(&mut self, claim: Claim) {
         self.claims.insert(claim.id(), claim);
     }

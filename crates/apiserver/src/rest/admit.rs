@@ -10,7 +10,7 @@ use crate::{
     resource::{Resource, Role},
     route::Target,
     rules, schema,
-    serve::{answer::Warnings, query::FieldValidation},
+    serve::answer::Warnings,
     status::{Result, Status},
     store::Entry,
 };
@@ -39,14 +39,17 @@ pub fn readable(resource: &Resource, entry: &Entry) -> Result<Value> {
 }
 
 /// The same of an object that is in the client's version but for its name.
-pub fn served(resource: &Resource, mut object: Value, revision: i64) -> Value {
+pub fn served(resource: &Resource, object: Value, revision: i64) -> Value {
+    serve(resource, object, revision).0
+}
+
+/// The same, and whether nothing had to be taken out of it.
+pub fn serve(resource: &Resource, mut object: Value, revision: i64) -> (Value, bool) {
     object["apiVersion"] = resource.api_version().into();
-    if resource.custom().is_some() {
-        schema::prune(&resource.schema, &mut object);
-    }
+    let known = resource.custom().is_none() || schema::prune(&resource.schema, &mut object).is_empty();
     schema::fill(&resource.schema, &mut object);
     object::set(&mut object, "resourceVersion", revision.to_string());
-    object
+    (object, known)
 }
 
 /// An object as it is stored: neither defaulted nor converted.
@@ -97,7 +100,7 @@ fn known(call: &Call) -> Result<decode::Decoded> {
     let value = protobuf::decode(&call.body).ok_or_else(|| {
         Status::bad_request("the object provided is unrecognized: it is no protobuf of a kind known here")
     })?;
-    Ok(decode::Decoded { value, duplicates: Vec::new() })
+    Ok(decode::Decoded { value, twice: decode::Twice::default() })
 }
 
 fn media(call: &Call) -> &str {
@@ -106,49 +109,14 @@ fn media(call: &Call) -> &str {
 
 fn text(call: &Call) -> Result<decode::Decoded> {
     match media(call) {
-        "application/json" | "" => decode::json(&call.body)
-            .map_err(|error| Status::bad_request(format!("the object provided is unrecognized: {error}"))),
-        "application/yaml" => {
-            let text = std::str::from_utf8(&call.body)
-                .map_err(|error| Status::bad_request(format!("the object provided is unrecognized: {error}")))?;
-            let value = serde_saphyr::from_str(text)
-                .map_err(|error| Status::bad_request(format!("the object provided is unrecognized: {error}")))?;
-            if decode::depth(&value) > decode::DEPTH_MAX {
-                return Err(Status::bad_request("the object provided is unrecognized: exceeded max depth"));
-            }
-            Ok(decode::Decoded { value, duplicates: Vec::new() })
-        }
+        "application/json" | "" => decode::json(&call.body).map_err(|error| unrecognized(&error)),
+        "application/yaml" => decode::yaml(&call.body).map_err(|error| unrecognized(&error)),
         _ => Err(Status::unsupported_media_type(&["application/json", "application/yaml"])),
     }
 }
 
-/// Takes out fields that nobody knows and says so in the way that was asked for.
-pub fn prune(
-    resource: &Resource,
-    object: &mut Value,
-    duplicates: &[String],
-    mode: FieldValidation,
-    warnings: &mut Warnings,
-) -> Result<()> {
-    let unknown = schema::prune(&resource.schema, object);
-    let unknown = unknown.iter().map(|path| format!("unknown field {path:?}"));
-    let faults: Vec<String> =
-        duplicates.iter().map(|path| format!("duplicate field {path:?}")).chain(unknown).collect();
-    match mode {
-        FieldValidation::Ignore => Ok(()),
-        FieldValidation::Warn => {
-            faults.into_iter().for_each(|fault| warnings.add(fault));
-            Ok(())
-        }
-        FieldValidation::Strict if faults.is_empty() => Ok(()),
-        FieldValidation::Strict => Err(Status::bad_request(format!(
-            "{} in version {:?} cannot be handled as a {}: strict decoding error: {}",
-            resource.kind,
-            resource.version,
-            resource.kind,
-            faults.join(", ")
-        ))),
-    }
+fn unrecognized(error: &dyn std::fmt::Display) -> Box<Status> {
+    Status::bad_request(format!("the object provided is unrecognized: {error}"))
 }
 
 /// Where and what an object says it is must be where and what the request is about.

@@ -9,6 +9,7 @@ use super::{
     gate::{Gated, Sides},
     own::{self, Author, Claims},
     police, present,
+    strict::{self, Form},
     update::Prepared,
     versions,
     views::Views,
@@ -48,7 +49,7 @@ impl Api {
                 format!("uid mismatch: the provided object specified uid {uid}, and no existing object was found");
             return Err(Status::conflict(&resource.name(), object::meta(&value, "name"), why));
         }
-        let decoded = Decoded { value, duplicates: apply.decoded.duplicates.clone() };
+        let decoded = Decoded { value, twice: apply.decoded.twice.clone() };
         self.create_from(target, &decoded, true, call, warnings).await
     }
 
@@ -69,7 +70,9 @@ impl Api {
             let mut said = Warnings::default();
             let mut object = decoded.value.clone();
             admit::check_place(&resource, &mut object, target.namespace.as_deref(), None)?;
-            admit::prune(&resource, &mut object, &decoded.duplicates, mode, &mut said)?;
+            let unknown = schema::prune(&resource.schema, &mut object);
+            let form = if applied { Form::Apply(&decoded.twice) } else { Form::Whole(&decoded.twice) };
+            strict::check(&resource, &form, &unknown, mode, &mut said)?;
             let manager = own::creator(call)?;
             let given = object.clone();
             let begun = start(&resource, object)?;
@@ -140,12 +143,13 @@ impl Api {
         mut said: Warnings,
     ) -> Result<Prepared> {
         let resource = author.resource;
-        let sent = object.clone();
-        schema::fill(&resource.schema, &mut object);
+        // Where gates are of another version, a webhook may have to be asked about what was sent.
+        let whole = resource.gated_elsewhere().map(|_| object.clone());
+        let filled = schema::fill(&resource.schema, &mut object);
+        let sent = whole.or_else(|| self.unfilled(resource, &object, &filled));
         self.shape(resource, &mut object, None, &mut said);
-        // What defaults alone would have brought is what a caller could read before there is anything.
-        let read = only_defaults(&sent, &object);
-        let sides = Sides { raw: None, read: &read, sent: &sent };
+        let read = self.unsent(resource, sent.as_ref(), &object);
+        let sides = Sides { raw: None, read: &read, sent: sent.as_ref() };
         let gated = self.gate(resource, author.views, &sides, object, Scope::Main, &mut said)?;
         let Gated { mut object, hub, faults } = gated;
         author.record(&own::Change { raw: None, old: None, hub: hub.as_ref() }, &mut object, claims);
@@ -235,20 +239,4 @@ fn begin(resource: &Resource, object: &mut Value) -> Result<()> {
         object.as_object_mut().map(|object| object.remove("status"));
     }
     Ok(())
-}
-
-/// What is in `filled` and not in `sent`, so by a default: the rest of what is read before a create.
-fn only_defaults(sent: &Value, filled: &Value) -> Value {
-    match (sent, filled) {
-        (Value::Object(sent), Value::Object(filled)) => {
-            let own = filled.iter().filter_map(|(key, value)| match sent.get(key) {
-                None => Some((key.clone(), value.clone())),
-                Some(Value::Null) => Some((key.clone(), value.clone())),
-                Some(given) if given.is_object() => Some((key.clone(), only_defaults(given, value))),
-                Some(_) => None,
-            });
-            Value::Object(own.collect())
-        }
-        _ => Value::Null,
-    }
 }

@@ -1,7 +1,9 @@
 //! Gates in the way of a write: what a disabled gate guards stays as it is stored.
 
+use std::borrow::Cow;
+
 use fieldgate::{Part, Path, Write};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::{
     Api,
@@ -9,16 +11,32 @@ use super::{
     hub::{self, Before, New},
     views::Views,
 };
-use crate::{field::FieldError, resource::Resource, serve::answer::Warnings, status::Result};
+use crate::{
+    field::FieldError,
+    resource::Resource,
+    schema::{self, Filled},
+    serve::answer::Warnings,
+    status::Result,
+};
 
 /// What gates compare.
 pub struct Sides<'a> {
-    /// As it is stored, in whatever version; none for a create.
-    pub raw: Option<&'a Value>,
+    /// None for a create.
+    pub raw: Option<Raw<'a>>,
     /// What the caller could read; for a create what defaults alone bring.
     pub read: &'a Value,
-    /// What it sent, before defaults.
-    pub sent: &'a Value,
+    /// What it sent, before defaults; none if that is what is to be written. Where gates are of this version it need not have more
+    /// than they look at.
+    pub sent: Option<&'a Value>,
+}
+
+/// An object as it is stored.
+#[derive(Clone, Copy)]
+pub struct Raw<'a> {
+    /// In whatever version.
+    pub object: &'a Value,
+    /// Whether it is known to have the names of the storage version, and no fields that this does not know.
+    pub pruned: bool,
 }
 
 /// What gates have made of a write.
@@ -64,8 +82,14 @@ impl Api {
         warnings: &mut Warnings,
     ) -> Result<Gated> {
         if let Some(gating) = resource.gated_elsewhere() {
-            let before = sides.raw.map(|raw| Before { raw, read: sides.read });
-            let left = self.gate_at_hub(resource, gating, views, before, New { filled: &new, sent: sides.sent })?;
+            let before = sides.raw.map(|raw| Before { raw: raw.object, read: sides.read });
+            let left = self.gate_at_hub(
+                resource,
+                gating,
+                views,
+                before,
+                New { filled: &new, sent: sides.sent.unwrap_or(&new) },
+            )?;
             warn(&left.warnings, warnings);
             let hub = Some(Hub { kept: left.kept, wanted: left.wanted });
             return Ok(Gated { object: left.object, hub, faults: left.faults });
@@ -73,15 +97,40 @@ impl Api {
         let Some(gating) = resource.gated_here() else {
             return Ok(Gated { object: new, hub: None, faults: Vec::new() });
         };
-        let stored = sides.raw.and_then(|raw| hub::in_storage_version(resource, views, raw));
+        let stored = sides.raw.and_then(|raw| match raw.pruned {
+            true => Some(Cow::Borrowed(raw.object)),
+            false => hub::excerpt(resource, gating, views, raw.object).map(Cow::Owned),
+        });
         views.complete()?;
         let part = part(resource, scope);
-        let write = Write { stored: stored.as_ref(), read: Some(sides.read), sent: Some(sides.sent), part };
+        let write = Write { stored: stored.as_deref(), read: Some(sides.read), sent: sides.sent, part };
         let wanted = resource.converter.as_ref().map(|_| new.clone());
         let written = gating.write(&write, new);
         warn(&written.warnings, warnings);
         let hub = wanted.map(|wanted| Hub { kept: written.value.clone(), wanted });
         Ok(Gated { object: written.value, hub, faults: Vec::new() })
+    }
+
+    /// What gates have to know of an object that was sent, where that is another than the one that defaults are filled into.
+    pub(super) fn sent(&self, resource: &Resource, object: &Value) -> Value {
+        let gating = resource.gated_here();
+        gating.map_or(Value::Null, |gating| self.metrics.gating.time(|| gating.excerpt(object)))
+    }
+
+    /// The same of an object that defaults have been filled into; none if there was nothing to fill in.
+    pub(super) fn unfilled(&self, resource: &Resource, object: &Value, filled: &[Filled]) -> Option<Value> {
+        let gating = resource.gated_here().filter(|_| !filled.is_empty())?;
+        Some(self.metrics.gating.time(|| {
+            let mut sent = gating.excerpt(object);
+            schema::unfill(&mut sent, filled);
+            sent
+        }))
+    }
+
+    /// What could be read before a create: what defaults alone bring, as far as gates look at it.
+    pub(super) fn unsent(&self, resource: &Resource, sent: Option<&Value>, filled: &Value) -> Value {
+        let Some((gating, sent)) = resource.gated_here().zip(sent) else { return Value::Null };
+        self.metrics.gating.time(|| only_defaults(sent, &gating.excerpt(filled)))
     }
 
     /// Says what is to be said of a write that is done, and counts what gates have held back of it.
@@ -106,11 +155,39 @@ fn part(resource: &Resource, scope: Scope) -> Part {
     }
 }
 
+/// What is in `filled` and not in `sent`, so by a default. What was sent and got no default is not there at all.
+fn only_defaults(sent: &Value, filled: &Value) -> Value {
+    let (Value::Object(sent), Value::Object(filled)) = (sent, filled) else { return Value::Null };
+    let own = filled.iter().filter_map(|(key, value)| match sent.get(key) {
+        None | Some(Value::Null) => Some((key.clone(), value.clone())),
+        Some(given) => Some((key.clone(), only_defaults(given, value))).filter(|(_, brought)| !brought.is_null()),
+    });
+    let own: Map<String, Value> = own.collect();
+    if own.is_empty() { Value::Null } else { Value::Object(own) }
+}
+
 fn warn(found: &[fieldgate::Warning], warnings: &mut Warnings) {
     for warning in found {
         warnings.add(warning.to_string());
         if warning.kind.is_suppression() {
             warnings.suppress(&warning.gate);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use test_case::test_case;
+
+    use super::*;
+
+    #[test_case(json!({}), json!({"a": 1}) => json!({"a": 1}); "a default")]
+    #[test_case(json!({"a": null}), json!({"a": 1}) => json!({"a": 1}); "in place of a null")]
+    #[test_case(json!({"a": {}}), json!({"a": {"b": 1}}) => json!({"a": {"b": 1}}); "within what was sent")]
+    #[test_case(json!({"a": {}}), json!({"a": {}}) => json!(null); "what was sent is not a default, however empty")]
+    #[test_case(json!({"a": [{}]}), json!({"a": [{"b": 1}]}) => json!(null); "items are whose the list is")]
+    fn defaults_alone(sent: Value, filled: Value) -> Value {
+        only_defaults(&sent, &filled)
     }
 }

@@ -42,13 +42,24 @@ pub struct New<'a> {
 }
 
 /// An object of the store in the version that gates are of, without what that has no place for.
-pub fn in_storage_version(resource: &Resource, views: &Views<'_>, object: &Value) -> Option<Value> {
+fn in_storage_version(resource: &Resource, views: &Views<'_>, object: &Value) -> Option<Value> {
     let mut object = views.must(object, &resource.stored_version)?.into_owned();
+    prune(resource, &mut object);
+    Some(object)
+}
+
+/// The same of what gates look at.
+pub fn excerpt(resource: &Resource, gating: &Gating, views: &Views<'_>, object: &Value) -> Option<Value> {
+    let mut excerpt = gating.excerpt(views.must(object, &resource.stored_version)?.as_ref());
+    prune(resource, &mut excerpt);
+    Some(excerpt)
+}
+
+fn prune(resource: &Resource, object: &mut Value) {
     // Built-in kinds have one form.
     if resource.custom().is_some() {
-        schema::prune(resource.stored_schema.as_ref().unwrap_or(&resource.schema), &mut object);
+        schema::prune(resource.stored_schema.as_ref().unwrap_or(&resource.schema), object);
     }
-    Some(object)
 }
 
 impl Api {
@@ -66,9 +77,10 @@ impl Api {
             let name = object::meta(new.filled, "name");
             views.answer_instead(Status::invalid(&resource.kind_name(), name, &wrong));
         }
-        let at_hub = |object: &Value| in_storage_version(resource, views, object);
+        let part_of = |object: &Value| excerpt(resource, gating, views, object);
         // All of them first, so that they are converted together.
-        let found = (at_hub(new.filled), before.map(|before| (at_hub(before.raw), at_hub(before.read))));
+        let wanted = in_storage_version(resource, views, new.filled);
+        let found = (wanted, before.map(|before| (part_of(before.raw), part_of(before.read))));
         views.complete()?;
         let (Some(wanted), sides) = found else { return Err(unsettled()) };
         let (stored, read) = sides.unwrap_or_default();

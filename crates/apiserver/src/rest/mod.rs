@@ -6,6 +6,8 @@ mod backlog;
 mod create;
 mod delete;
 mod gate;
+#[cfg(test)]
+mod gate_tests;
 mod hub;
 mod list;
 mod options;
@@ -20,6 +22,7 @@ mod shown;
 mod shown_tests;
 #[cfg(test)]
 mod stale_tests;
+mod strict;
 mod update;
 mod versions;
 mod views;

@@ -1,6 +1,6 @@
 //! Who manages what of an object about to be stored: from the request to `metadata.managedFields`.
 
-use std::collections::BTreeSet;
+use std::{borrow::Cow, collections::BTreeSet};
 
 use fieldgate::Gating;
 use serde_json::Value;
@@ -85,8 +85,8 @@ impl<'a> Author<'a> {
     /// Writes the claims into `object`, which is as it will be stored but for them.
     pub fn record(&self, change: &Change<'_>, object: &mut Value, claims: Claims) {
         let old = change.old;
-        let managers = match claims {
-            Claims::After(managers) => self.frozen(change, managers, object),
+        let entries = match claims {
+            Claims::After(managers) => self.frozen(change, managers, object).entries,
             Claims::Before(managers) => {
                 // A webhook need not be asked for names of what is held, unless somebody else than the writer has a say in claims.
                 let given = self.resource.converter.is_none() || managers != old.map(Managers::of).unwrap_or_default();
@@ -94,11 +94,10 @@ impl<'a> Author<'a> {
                     Some(seen) => self.writer().update(old, &seen, managers),
                     None => self.writer().update(old, object, managers),
                 };
-                let managers = if given { self.frozen(change, managers, object) } else { managers };
-                managers.capped()
+                let listed = if given { self.frozen(change, managers, object) } else { Listed::of(managers) };
+                if listed.managers.is_crowded() { listed.managers.capped().to_json() } else { listed.entries }
             }
         };
-        let entries = managers.to_json();
         match (unchanged(old, object, &entries), entries.is_empty()) {
             // A time alone is no change.
             (Some(before), _) => object::set(object, "managedFields", before),
@@ -108,12 +107,13 @@ impl<'a> Author<'a> {
     }
 
     /// Claims on fields behind a gate that is off stay as they were.
-    fn frozen(&self, change: &Change<'_>, managers: Managers, object: &Value) -> Managers {
+    fn frozen(&self, change: &Change<'_>, managers: Managers, object: &Value) -> Listed {
         if let Some(hub) = change.hub {
-            return self.frozen_at_hub(change, hub, &managers);
+            return Listed::of(self.frozen_at_hub(change, hub, &managers));
         }
-        let Some(gating) = self.resource.gated_here() else { return managers };
-        self.engine.time(|| frozen_here(gating, change, managers, object))
+        let listed = Listed::of(managers);
+        let Some(gating) = self.resource.gated_here() else { return listed };
+        self.engine.time(|| frozen_here(gating, change, listed, object))
     }
 
     fn frozen_at_hub(&self, change: &Change<'_>, hub: &Hub, managers: &Managers) -> Managers {
@@ -137,11 +137,27 @@ impl<'a> Author<'a> {
     }
 }
 
-fn frozen_here(gating: &Gating, change: &Change<'_>, managers: Managers, object: &Value) -> Managers {
+/// Claims, and the same as entries of an object.
+struct Listed {
+    managers: Managers,
+    entries: Vec<Value>,
+}
+
+impl Listed {
+    fn of(managers: Managers) -> Listed {
+        Listed { entries: managers.to_json(), managers }
+    }
+}
+
+fn frozen_here(gating: &Gating, change: &Change<'_>, written: Listed, object: &Value) -> Listed {
     let before = change.old.map(|old| object::list(old, "managedFields")).unwrap_or_default();
-    let after = managers.to_json();
-    let frozen = gating.freeze_managed_fields(before, &after, object).ok().filter(|entries| *entries != after);
-    frozen.and_then(|entries| Managers::parse(&entries).ok()).unwrap_or(managers)
+    let frozen = match gating.freeze_managed_fields(before, &written.entries, object) {
+        Ok(Cow::Owned(entries)) => Managers::parse(&entries),
+        // Mostly no claim has moved. Claims that cannot be read are left as they are.
+        Ok(Cow::Borrowed(_)) | Err(_) => return written,
+    };
+    // Whoever changed an open field has done so now, whatever became of its claims on others.
+    frozen.map(|frozen| frozen.with_times_of(&written.managers)).map_or(written, Listed::of)
 }
 
 /// What this endpoint does not take from a client, whatever it sends.

@@ -129,7 +129,7 @@ fn value() -> impl Strategy<Value = Value> {
     })
 }
 
-fn node() -> impl Strategy<Value = Value> {
+pub(super) fn node() -> impl Strategy<Value = Value> {
     let flags = || {
         vec(
             (
@@ -158,7 +158,7 @@ fn node() -> impl Strategy<Value = Value> {
     })
 }
 
-fn object() -> impl Strategy<Value = Value> {
+pub(super) fn object() -> impl Strategy<Value = Value> {
     (value(), value()).prop_map(|(mut object, metadata)| {
         if let Some(map) = object.as_object_mut() {
             map.insert("apiVersion".to_owned(), "v0".into());

@@ -4,12 +4,14 @@ use serde_json::Value;
 
 use super::{
     ATTEMPTS_MAX, Api, Call,
-    admit::{self, Scope, encode, served, stored},
+    admit::{self, Scope, encode, serve, stored},
     apply::Apply,
     create::place_of,
-    gate::{Gated, Hub, Sides},
+    gate::{Gated, Hub, Raw, Sides},
     own::{self, Author, Claims},
-    police, scale, versions,
+    police, scale,
+    strict::{self, Form},
+    versions,
     views::Views,
 };
 use crate::{
@@ -68,11 +70,24 @@ impl Intent {
         })
     }
 
-    fn duplicates(&self) -> &[String] {
+    /// Fields that nobody knows or that come twice. `unknown` are those that were taken out of the object.
+    fn check_fields(&self, step: &Step<'_>, unknown: &[String], warnings: &mut Warnings) -> Result<()> {
+        let Step { resource, call, scope, old, .. } = *step;
+        let mode = call.query.field_validation()?;
+        let made = |patch: &Patch| match scope {
+            // Of a part no more is known than the whole it is in.
+            Scope::Scale => old.clone(),
+            _ => patch.apply(old).unwrap_or_default(),
+        };
         match self {
-            Intent::Replace(decoded) => &decoded.duplicates,
-            Intent::Patch(_) => &[],
-            Intent::Apply(apply) => &apply.decoded.duplicates,
+            Intent::Replace(decoded) => strict::check(resource, &Form::Whole(&decoded.twice), unknown, mode, warnings),
+            Intent::Apply(apply) => {
+                strict::check(resource, &Form::Apply(&apply.decoded.twice), unknown, mode, warnings)
+            }
+            Intent::Patch(patch) => {
+                let form = Form::Patch { faults: &patch.faults, made: &|| made(patch) };
+                strict::check(resource, &form, unknown, mode, warnings)
+            }
         }
     }
 }
@@ -92,8 +107,11 @@ impl Api {
             let key = resource.key(target.namespace.as_deref(), name);
             let entry = self.store.get(&key).await?.ok_or_else(|| Status::not_found(&resource.name(), name))?;
             let (raw, mut views) = (stored(&resource, &entry)?, Views::new(&resource));
-            let old = served(&resource, views.now(&raw, &resource.api_version()).await?, entry.revision);
-            let step = Step { resource: &resource, target, intent, scope, call, raw: &raw, old: &old };
+            let (old, known) = serve(&resource, views.now(&raw, &resource.api_version()).await?, entry.revision);
+            // What was read is then the storage version itself.
+            let pruned = known && resource.converter.is_none() && resource.stored_schema.is_none();
+            let stored = Raw { object: &raw, pruned };
+            let step = Step { resource: &resource, target, intent, scope, call, raw: stored, old: &old };
             let Prepared { mut object, kept, mut said } =
                 views.settled(|views| self.prepare_update(&step, views)).await?;
             let attributes = Attributes {
@@ -170,16 +188,22 @@ impl Api {
         views.complete()?;
         admit::check_place(resource, &mut object, target.namespace.as_deref(), target.name.as_deref())?;
         check_version(resource, &object, old)?;
-        admit::prune(resource, &mut object, intent.duplicates(), call.query.field_validation()?, &mut said)?;
+        let unknown = schema::prune(&resource.schema, &mut object);
+        intent.check_fields(step, &unknown, &mut said)?;
         let mut object = carry_over(resource, object, old, scope);
         admit::normalize(resource, &mut object);
-        let sent = wanted.map_or_else(|| object.clone(), |wanted| carry_over(resource, wanted, old, scope));
-        schema::fill(&resource.schema, &mut object);
+        let other = match wanted {
+            Some(wanted) => Some(self.sent(resource, &carry_over(resource, wanted, old, scope))),
+            // A webhook may have to be asked about it.
+            None => elsewhere.then(|| object.clone()),
+        };
+        let filled = schema::fill(&resource.schema, &mut object);
+        let sent = other.or_else(|| self.unfilled(resource, &object, &filled));
         if resource.role == Role::Definition && matches!(intent, Intent::Replace(_)) && scope == Scope::Main {
             keep_gates(&mut object, old, &mut said);
         }
         self.shape(resource, &mut object, Some(old), &mut said);
-        let sides = Sides { raw: Some(raw), read: old, sent: &sent };
+        let sides = Sides { raw: Some(raw), read: old, sent: sent.as_ref() };
         let Gated { mut object, hub, faults } = self.gate(resource, views, &sides, object, scope, &mut said)?;
         let raised = scope != Scope::Status
             && resource.has_generation
@@ -191,7 +215,7 @@ impl Api {
         if resource.role == Role::Policy && scope == Scope::Main {
             admission::observe(&mut object);
         }
-        author.record(&own::Change { raw: Some(raw), old: Some(old), hub: hub.as_ref() }, &mut object, claims);
+        author.record(&own::Change { raw: Some(raw.object), old: Some(old), hub: hub.as_ref() }, &mut object, claims);
         views.complete()?;
         self.validate(resource, &object, Some(old), faults, &mut said)?;
         Ok(Prepared::new(resource, object, hub, said))
@@ -209,7 +233,7 @@ impl Api {
         let sent = carry_over(resource, object, old, scope);
         let mut object = sent.clone();
         schema::fill(&resource.schema, &mut object);
-        let sides = Sides { raw: Some(raw), read: old, sent: &sent };
+        let sides = Sides { raw: Some(raw), read: old, sent: Some(&sent) };
         let left = self.gate(resource, views, &sides, object, scope, &mut Warnings::default());
         left.map_or(sent, |left| left.object)
     }
@@ -223,7 +247,7 @@ struct Step<'a> {
     intent: &'a Intent,
     scope: Scope,
     call: &'a Call,
-    raw: &'a Value,
+    raw: Raw<'a>,
     old: &'a Value,
 }
 

@@ -46,6 +46,10 @@ struct Watch {
     headers_sent: bool,
     /// What happened up to this revision is known to the client.
     seen: i64,
+    /// The store has nothing before this revision.
+    oldest: i64,
+    /// A bookmark is due: others who share the store's watch ask for their own, and all are told.
+    due: bool,
     events: Feed,
 }
 
@@ -73,6 +77,8 @@ impl Api {
             bookmarks: call.query.flag("allowWatchBookmarks"),
             headers_sent: false,
             seen: 0,
+            oldest: 0,
+            due: false,
             events,
         };
         let gauge = self.metrics.watches.clone();
@@ -104,9 +110,9 @@ impl Watch {
             Ok(now) => now,
             Err(status) => return self.fail(&status),
         };
-        // From a revision that is there, not from the next one: a store tells no progress to watches that begin in the future,
-        // nor to others beside them. What is known already is left out below.
-        let from = revision.min(now);
+        // From a revision that is there: a store tells no progress to watches that begin in the future, nor to others beside
+        // them. What is known already is left out below, and need not be there any more if something came after it.
+        let from = (revision + 1).min(now);
         let prefix = self.resource.prefix_in(self.target.namespace.as_deref());
         let store = self.api.store.clone();
         let mut changes = match now - from <= BEHIND_MAX {
@@ -117,19 +123,26 @@ impl Watch {
             self.changes(changes).await?;
             // What the client has not taken yet fills its backlog. The store keeps the rest until there is room.
             self.room().await?;
-            changes = store.follow_alone(&prefix, self.seen);
+            changes = store.follow_alone(&prefix, self.seen.max(self.oldest));
         }
     }
 
-    /// Tells what has happened from a revision on, until the client cannot keep up.
+    /// Tells what has happened from a revision on, until the client cannot keep up or the store's watch ends for others' sake.
     async fn changes(&mut self, mut changes: BoxStream<'static, Told>) -> std::result::Result<(), Ended> {
         let every = self.api.bookmark_every;
         let mut bookmark = tokio::time::interval_at(Instant::now() + every, every);
         let mut catalog = self.api.catalog.clone();
         while !self.events.is_full() {
             tokio::select! {
-                next = changes.next() => self.changed(next).await?,
-                _ = bookmark.tick(), if self.bookmarks => self.api.store.request_progress(),
+                next = changes.next() => {
+                    if !self.changed(next).await? {
+                        return Ok(());
+                    }
+                }
+                _ = bookmark.tick(), if self.bookmarks => {
+                    self.due = true;
+                    self.api.store.request_progress();
+                }
                 () = self.events.gone() => return Err(Ended),
                 _ = catalog.changed() => self.refresh()?,
             }
@@ -181,22 +194,28 @@ impl Watch {
         wanted(self.form, &self.selector)
     }
 
-    async fn changed(&mut self, next: Option<Told>) -> std::result::Result<(), Ended> {
+    /// False if the store's watch is to be begun again.
+    async fn changed(&mut self, next: Option<Told>) -> std::result::Result<bool, Ended> {
         let response = match next {
             Some(Ok(response)) => response,
+            // It was shared with one that began before what the store still has. This one has seen that far.
+            Some(Err(canceled)) if (1..=self.seen + 1).contains(&canceled.response.compact_revision) => {
+                self.oldest = canceled.response.compact_revision;
+                return Ok(false);
+            }
             Some(Err(canceled)) if canceled.response.compact_revision > 0 => {
                 let status = Status::expired(format!(
                     "too old resource version: the store keeps nothing before {}",
                     canceled.response.compact_revision
                 ));
-                return self.fail(&status);
+                return self.fail(&status).map(|()| true);
             }
-            Some(Err(canceled)) => return self.fail(&Status::internal(canceled.error)),
+            Some(Err(canceled)) => return self.fail(&Status::internal(canceled.error)).map(|()| true),
             None => return Err(Ended),
         };
-        if response.events.is_empty() && self.bookmarks {
+        if response.events.is_empty() && std::mem::take(&mut self.due) {
             let revision = response.header.as_ref().map_or(0, |header| header.revision);
-            return self.bookmark(revision.max(self.seen), false);
+            return self.bookmark(revision.max(self.seen), false).map(|()| true);
         }
         // A response holds whole revisions, so that the next one begins after the last of this.
         let last = response.events.last().and_then(|event| event.kv.as_ref()).map_or(0, |kv| kv.mod_revision);
@@ -204,7 +223,7 @@ impl Watch {
             self.tell(event).await?;
         }
         self.seen = self.seen.max(last);
-        Ok(())
+        Ok(true)
     }
 
     /// Sends one change. Watches of whole objects that select nothing share what is sent.

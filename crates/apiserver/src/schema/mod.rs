@@ -10,6 +10,7 @@ mod plain;
 mod prune;
 mod ratchet;
 mod validate;
+mod way;
 
 use std::collections::BTreeMap;
 
@@ -18,7 +19,7 @@ use serde_json::Value;
 
 pub use self::{
     check::check,
-    default::fill,
+    default::{Filled, fill, unfill},
     format::fits,
     listtype::check_lists,
     plain::{Seams, plain},

@@ -2,8 +2,7 @@
 
 use serde_json::Value;
 
-use super::Schema;
-use crate::field::child;
+use super::{Schema, way::Way};
 
 /// What every object has beside what its schema says.
 pub(super) const METADATA: &[&str] = &[
@@ -23,24 +22,6 @@ pub(super) const METADATA: &[&str] = &[
     "selfLink",
     "uid",
 ];
-
-/// The way to a value. Most values are kept, so it becomes text only where one is not.
-#[derive(Clone, Copy)]
-enum Way<'a> {
-    Root,
-    Name(&'a Way<'a>, &'a str),
-    Item(&'a Way<'a>, usize),
-}
-
-impl Way<'_> {
-    fn text(self) -> String {
-        match self {
-            Way::Root => String::new(),
-            Way::Name(parent, name) => child(&parent.text(), name),
-            Way::Item(parent, index) => format!("{}[{index}]", parent.text()),
-        }
-    }
-}
 
 /// Removes what a whole object may not have and returns the paths, as `spec.items[0].foo`.
 pub fn prune(schema: &Schema, object: &mut Value) -> Vec<String> {

@@ -12,6 +12,14 @@ pub(crate) struct Here<'a> {
     more: Vec<&'a Node>,
 }
 
+/// A name that leads on.
+pub(crate) struct Field<'a> {
+    pub(crate) name: &'a str,
+    /// As `fieldsV1` has it.
+    pub(crate) element: &'a str,
+    pub(crate) place: Here<'a>,
+}
+
 impl<'a> FromIterator<&'a Node> for Here<'a> {
     fn from_iter<I: IntoIterator<Item = &'a Node>>(nodes: I) -> Here<'a> {
         let mut nodes = nodes.into_iter();
@@ -34,6 +42,9 @@ impl<'a> Here<'a> {
 
     /// The gate that freezes this place.
     pub(crate) fn off(&self) -> Option<&'a Mark> {
+        if let (Some(node), true) = (self.first, self.more.is_empty()) {
+            return node.mark.as_ref().filter(|mark| matches!(mark.role, Role::Off));
+        }
         self.marks().filter(|mark| matches!(mark.role, Role::Off)).min_by_key(|mark| mark.rank())
     }
 
@@ -49,11 +60,22 @@ impl<'a> Here<'a> {
         self.nodes().filter_map(|node| node.mark.as_ref())
     }
 
+    /// Whether a gate that is off or deprecated is about this very place.
+    pub(crate) fn is_gated(&self) -> bool {
+        self.marks().next().is_some()
+    }
+
     /// The names that lead on from here, each once. `[*]` may lead on to more.
-    pub(crate) fn names(&self) -> impl Iterator<Item = &'a str> {
+    pub(crate) fn fields(&self) -> impl Iterator<Item = Field<'a>> {
+        // Mostly a name leads to one place, which need not be looked up again.
+        let alone = self.more.is_empty() && self.nodes().all(|node| node.entry().is_none());
         self.nodes().enumerate().flat_map(move |(i, node)| {
             let seen = move |name: &str| self.nodes().take(i).any(|before| before.named.contains_key(name));
-            node.named.keys().map(String::as_str).filter(move |name| !seen(name))
+            let own = node.named.iter().filter(move |(name, _)| !seen(name));
+            own.map(move |(name, next)| {
+                let place = if alone { Here { first: Some(next), more: Vec::new() } } else { self.step(name) };
+                Field { name, element: &next.element, place }
+            })
         })
     }
 
@@ -74,6 +96,9 @@ impl<'a> Here<'a> {
 
     /// Where every item of a list leads to, and what tells the items apart.
     pub(crate) fn items(&self) -> Option<(&'a ListKeys, Here<'a>)> {
+        if let (Some(node), true) = (self.first, self.more.is_empty()) {
+            return node.item().map(|(keys, next)| (keys, Here { first: Some(next), more: Vec::new() }));
+        }
         // One place has one schema, so all keys are the same.
         let (keys, _) = self.nodes().find_map(Node::item)?;
         Some((keys, self.nodes().filter_map(Node::item).map(|(_, node)| node).collect()))

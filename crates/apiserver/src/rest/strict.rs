@@ -1,0 +1,78 @@
+//! Fields that nobody knows and fields that come twice: refused, warned of or passed over, as the caller asks for (`fieldValidation`).
+
+use serde_json::Value;
+
+use crate::{
+    decode::Twice,
+    field::FieldError,
+    resource::Resource,
+    serve::{answer::Warnings, query::FieldValidation},
+    status::{Name, Result, Status},
+};
+
+/// In which form an object was sent: what is said of it differs.
+pub enum Form<'a> {
+    /// As a whole.
+    Whole(&'a Twice),
+    /// As a patch, with what is wrong with the patch itself, and the object it made.
+    Patch { faults: &'a [String], made: &'a (dyn Fn() -> Value + Sync) },
+    /// As a configuration to apply.
+    Apply(&'a Twice),
+}
+
+/// `unknown` are the paths of fields that were taken out.
+pub fn check(
+    resource: &Resource,
+    form: &Form<'_>,
+    unknown: &[String],
+    mode: FieldValidation,
+    warnings: &mut Warnings,
+) -> Result<()> {
+    let unknown = unknown.iter().map(|path| format!("unknown field {path:?}"));
+    match mode {
+        FieldValidation::Ignore => Ok(()),
+        FieldValidation::Warn => {
+            form.told().into_iter().chain(unknown).for_each(|text| warnings.add(text));
+            Ok(())
+        }
+        FieldValidation::Strict => {
+            let faults: Vec<String> = form.faults().into_iter().chain(unknown).collect();
+            if faults.is_empty() { Ok(()) } else { Err(form.refusal(resource, &faults)) }
+        }
+    }
+}
+
+impl Form<'_> {
+    fn told(&self) -> Vec<String> {
+        match self {
+            Form::Whole(twice) | Form::Apply(twice) => twice.told(),
+            Form::Patch { faults, .. } => faults.to_vec(),
+        }
+    }
+
+    fn faults(&self) -> Vec<String> {
+        match self {
+            Form::Whole(twice) | Form::Apply(twice) => twice.faults(),
+            Form::Patch { faults, .. } => faults.to_vec(),
+        }
+    }
+
+    /// Kubernetes' words for each form.
+    fn refusal(&self, resource: &Resource, faults: &[String]) -> Box<Status> {
+        let why = format!("strict decoding error: {}", faults.join(", "));
+        match self {
+            Form::Apply(twice) if **twice != Twice::default() => {
+                let why = twice.faults().join(", ");
+                Status::bad_request(format!("error strict decoding YAML: error converting YAML to JSON: {why}"))
+            }
+            Form::Patch { made, .. } => {
+                let error = FieldError::invalid("patch", made().to_string(), why);
+                Status::invalid(&Name::new("", ""), "", &[error])
+            }
+            Form::Whole(_) | Form::Apply(_) => {
+                let (kind, version) = (&resource.kind, &resource.version);
+                Status::bad_request(format!("{kind} in version {version:?} cannot be handled as a {kind}: {why}"))
+            }
+        }
+    }
+}

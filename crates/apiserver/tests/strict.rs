@@ -1,0 +1,139 @@
+//! Fields that nobody knows and fields that come twice, in all kinds of writes and modes of `fieldValidation`. The texts are those of
+//! Kubernetes 1.36 for custom resources.
+
+mod common;
+
+use common::{
+    World,
+    http::{Answer, Http},
+};
+use serde_json::json;
+
+const CRDS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+const ALL: &str = "/apis/example.com/v1/namespaces/default/forms";
+const JSON: &str = "application/json";
+const YAML: &str = "application/yaml";
+const MERGE: &str = "application/merge-patch+json";
+const PATCH: &str = "application/json-patch+json";
+const APPLY: &str = "application/apply-patch+yaml";
+
+fn world() -> World {
+    let world = World::start();
+    world.run(async {
+        let spec = json!({"type": "object", "properties": {"a": {"type": "integer"}, "b": {"type": "integer"}}});
+        let definition = json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+            "metadata": {"name": "forms.example.com"},
+            "spec": {"group": "example.com", "scope": "Namespaced", "names": {"plural": "forms", "kind": "Form"},
+                "versions": [{"name": "v1", "served": true, "storage": true,
+                    "schema": {"openAPIV3Schema": {"type": "object", "properties": {"spec": spec}}}}]}});
+        assert_eq!(Http::connect(world.api()).await.json("POST", CRDS, definition).await.code, 201);
+    });
+    world
+}
+
+fn json_form(name: &str) -> String {
+    format!(
+        r#"{{"apiVersion":"example.com/v1","kind":"Form","metadata":{{"name":"{name}"}},"spec":{{"a":1,"a":2,"x":3}}}}"#
+    )
+}
+
+fn yaml_form(name: &str) -> String {
+    format!("apiVersion: example.com/v1\nkind: Form\nmetadata:\n  name: {name}\nspec:\n  a: 1\n  a: 2\n  x: 3\n")
+}
+
+fn message(answer: &Answer) -> &str {
+    answer.body["message"].as_str().unwrap_or_default()
+}
+
+/// The texts of warnings, without the frame of the header.
+fn warned(answer: &Answer) -> Vec<String> {
+    let text = |text: &String| {
+        let inner = text.strip_prefix("299 - \"").and_then(|text| text.strip_suffix('"')).expect("a warning");
+        inner.replace("\\\"", "\"")
+    };
+    answer.warnings.iter().map(text).collect()
+}
+
+#[test]
+fn whole_objects() {
+    let world = world();
+    world.run(async {
+        let mut http = Http::connect(world.api()).await;
+        let refused = http.send("POST", &format!("{ALL}?fieldValidation=Strict"), JSON, json_form("j")).await;
+        let frame = "Form in version \"v1\" cannot be handled as a Form: strict decoding error: ";
+        assert_eq!(refused.code, 400);
+        assert_eq!(message(&refused), format!("{frame}duplicate field \"spec.a\", unknown field \"spec.x\""));
+        let refused = http.send("POST", &format!("{ALL}?fieldValidation=Strict"), YAML, yaml_form("yam")).await;
+        let lines = "yaml: unmarshal errors:\n  line 7: key \"a\" already set in map, unknown field \"spec.x\"";
+        assert_eq!((refused.code, message(&refused)), (400, &*format!("{frame}{lines}")));
+
+        let made = http.send("POST", &format!("{ALL}?fieldValidation=Warn"), JSON, json_form("j")).await;
+        assert_eq!((made.code, &made.body["spec"]), (201, &json!({"a": 2})));
+        assert_eq!(warned(&made), ["duplicate field \"spec.a\"", "unknown field \"spec.x\""]);
+        let made = http.send("POST", ALL, YAML, yaml_form("yam")).await;
+        assert_eq!((made.code, &made.body["spec"]), (201, &json!({"a": 2})));
+        assert_eq!(warned(&made), ["line 7: key \"a\" already set in map", "unknown field \"spec.x\""]);
+        for (media, body) in [(JSON, json_form("ij")), (YAML, yaml_form("iy"))] {
+            let made = http.send("POST", &format!("{ALL}?fieldValidation=Ignore"), media, body).await;
+            assert_eq!((made.code, &made.body["spec"], warned(&made).len()), (201, &json!({"a": 2}), 0));
+        }
+        let version = made.body["metadata"]["resourceVersion"].as_str().unwrap().to_owned();
+        let body = yaml_form("yam").replace("  name: yam", &format!("  name: yam\n  resourceVersion: \"{version}\""));
+        let put = http.send("PUT", &format!("{ALL}/yam?fieldValidation=Strict"), YAML, body).await;
+        assert!(put.code == 400 && message(&put).contains("line 8: key \"a\" already set in map"), "{}", put.body);
+    });
+}
+
+#[test]
+fn patches() {
+    let world = world();
+    world.run(async {
+        let mut http = Http::connect(world.api()).await;
+        let form = json!({"apiVersion": "example.com/v1", "kind": "Form", "metadata": {"name": "p"}, "spec": {"a": 1}});
+        let first = http.json("POST", ALL, form).await;
+        let patches = [
+            (MERGE, r#"{"spec":{"a":2,"a":3,"x":1}}"#, "duplicate field \"spec.a\""),
+            (
+                PATCH,
+                r#"[{"op":"add","path":"/spec/b","path":"/spec/x","value":1}]"#,
+                "json patch duplicate field \"[0].path\"",
+            ),
+            (PATCH, r#"[{"op":"add","path":"/spec/x","value":1,"why":1}]"#, "json patch unknown field \"[0].why\""),
+        ];
+        for (media, body, fault) in patches {
+            let refused = http.send("PATCH", &format!("{ALL}/p?fieldValidation=Strict"), media, body).await;
+            assert_eq!((refused.code, refused.body["reason"].as_str()), (422, Some("Invalid")), "{}", refused.body);
+            let text = message(&refused);
+            assert!(text.starts_with(" \"\" is invalid: patch: Invalid value: \"{\\\"apiVersion\\\""), "{text}");
+            assert!(text.ends_with(&format!("strict decoding error: {fault}, unknown field \"spec.x\"")), "{text}");
+            let warm = http.send("PATCH", &format!("{ALL}/p?dryRun=All"), media, body).await;
+            assert_eq!(warned(&warm), [fault, "unknown field \"spec.x\""], "{}", warm.body);
+            let quiet = http.send("PATCH", &format!("{ALL}/p?dryRun=All&fieldValidation=Ignore"), media, body).await;
+            assert_eq!((quiet.code, warned(&quiet).len()), (200, 0));
+        }
+        let now = http.json("GET", &format!("{ALL}/p"), serde_json::Value::Null).await;
+        assert_eq!(now.body, first.body, "nothing was written");
+    });
+}
+
+#[test]
+fn configurations_to_apply() {
+    let world = world();
+    world.run(async {
+        let mut http = Http::connect(world.api()).await;
+        let yaml = yaml_form("a").replace("  x: 3\n", "");
+        let text = json_form("a").replace(",\"x\":3", "");
+        let frame = "error strict decoding YAML: error converting YAML to JSON: yaml: unmarshal errors:\n  ";
+        // JSON is YAML of one line.
+        for (body, line) in [(&yaml, 7), (&text, 1)] {
+            let key = format!("line {line}: key \"a\" already set in map");
+            let path = format!("{ALL}/a?fieldManager=m");
+            let refused = http.send("PATCH", &format!("{path}&fieldValidation=Strict"), APPLY, body.clone()).await;
+            assert_eq!((refused.code, message(&refused)), (400, &*format!("{frame}{key}")));
+            let applied = http.send("PATCH", &path, APPLY, body.clone()).await;
+            assert_eq!((warned(&applied), &applied.body["spec"]), (vec![key], &json!({"a": 2})));
+            let quiet = http.send("PATCH", &format!("{path}&fieldValidation=Ignore"), APPLY, body.clone()).await;
+            assert_eq!((quiet.code, warned(&quiet).len()), (200, 0));
+        }
+    });
+}
