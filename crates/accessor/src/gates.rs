@@ -74,6 +74,7 @@ impl Gates {
     }
 
     pub(crate) fn start(kube: Kube, builder: Builder, follower: Follower) -> Gates {
+        let kube = kube.named(featureset::manager::FOLLOWER);
         let (sender, known) = watch::channel(Err(NotReady::NotAsked));
         let changed = Arc::new(Notify::new());
         let mut tasks = JoinSet::new();

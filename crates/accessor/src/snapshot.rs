@@ -23,7 +23,8 @@ pub enum Source {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Snapshot {
     pub row: Row,
-    /// The set that was chosen, as the object has it.
+    /// The set that the row is made from, as `spec.featureSet` would have it: Default is empty. While the cluster keeps the rows of
+    /// a one-way set that was left, the object shows another.
     pub feature_set: String,
     pub source: Source,
     /// What was asked of it, and of those before it.
@@ -96,7 +97,21 @@ impl Snapshot {
     }
 
     pub(crate) fn of_object(object: &FeatureGate, version: &str, source: Source) -> Option<Snapshot> {
-        let feature_set = object.spec.feature_set.clone().unwrap_or_default();
-        object.row(version).map(|row| Snapshot::new(row, feature_set, source))
+        object.row(version).map(|row| Snapshot::new(row, object.set_of_row(version), source))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_set_is_the_one_that_the_row_is_made_from() {
+        let text = r#"{"kind": "FeatureGate", "spec": {"featureSet": ""}, "status": {
+            "conditions": [{"type": "FeatureSetInForce", "status": "True", "reason": "DevPreviewNoUpgrade"}],
+            "featureGates": [{"version": "1.4.0", "enabled": [], "disabled": []}]}}"#;
+        assert_eq!(Snapshot::of_manifest(text, "1.4.0").unwrap().feature_set, "DevPreviewNoUpgrade");
+        let bare = text.replace("FeatureSetInForce", "Other").replace("\"\"", "\"OKD\"");
+        assert_eq!(Snapshot::of_manifest(&bare, "1.4.0").unwrap().feature_set, "OKD");
     }
 }

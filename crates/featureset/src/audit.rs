@@ -14,8 +14,10 @@ use crate::{
 
 pub const LABEL_VALUE: &str = "audit";
 const NAME: &str = "gates-audit";
-/// As many entries go into one object; then there is a next one.
+/// As many entries go into one object, and as many bytes, for custom lists may be long; then there is a next one. The API takes a
+/// mebibyte, and an entry that it does not take would hold up the rows for ever.
 const ENTRIES_MAX: usize = 500;
+const BYTES_MAX: usize = 512 * 1024;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -112,18 +114,30 @@ impl Trail {
 
     /// The object to create (it has no resourceVersion) or to update, with the entry added.
     pub fn with(&self, entry: &Entry, namespace: &str) -> Value {
-        let count = |object: &Value| object["data"].as_object().map_or(0, |data| data.len());
+        let text = serde_json::to_string(entry).unwrap_or_default();
         let mut object = match &self.last {
-            Some(object) if count(object) < ENTRIES_MAX => object.clone(),
+            Some(object) if has_room(object, text.len()) => object.clone(),
             Some(object) => empty(namespace, number(object).unwrap_or(1) + 1),
             None => empty(namespace, 1),
         };
         // Those who list the trail go by its label.
+        if !object["metadata"]["labels"].is_object() {
+            object["metadata"]["labels"] = json!({});
+        }
         object["metadata"]["labels"][LABEL] = LABEL_VALUE.into();
+        if !object["data"].is_object() {
+            object["data"] = json!({});
+        }
         let key = format!("{:06}", self.entries.len() + 1);
-        object["data"][key] = serde_json::to_string(entry).unwrap_or_default().into();
+        object["data"][key] = text.into();
         object
     }
+}
+
+fn has_room(object: &Value, more: usize) -> bool {
+    let entries = || object["data"].as_object().into_iter().flatten();
+    let bytes: usize = entries().map(|(key, text)| key.len() + text.as_str().map_or(0, str::len)).sum();
+    entries().count() < ENTRIES_MAX && bytes + more <= BYTES_MAX
 }
 
 fn empty(namespace: &str, number: u64) -> Value {
@@ -141,4 +155,44 @@ pub fn is_part(object: &Value) -> bool {
 
 fn number(object: &Value) -> Option<u64> {
     object["metadata"]["name"].as_str()?.strip_prefix(NAME)?.strip_prefix('-')?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Entries with `names` names each, until there are three objects; how many the first has, and how large it is.
+    fn filled(names: usize) -> (usize, usize) {
+        let mut objects: Vec<Value> = Vec::new();
+        for i in 0.. {
+            let enabled = (0..names).map(|name| format!("GateWithAnOrdinaryName{name:03}{}", i % 2)).collect();
+            let entry = Entry {
+                time: "t".to_owned(),
+                kind: Kind::Chosen,
+                set: Set::Custom.name().to_owned(),
+                enabled,
+                disabled: Vec::new(),
+                controller_version: "1.4.0".to_owned(),
+                uid: None,
+                generation: Some(i),
+                actor: None,
+            };
+            let trail = Trail::read(&objects).unwrap();
+            assert_eq!(trail.entries.len(), i as usize, "none is lost");
+            let object = trail.with(&entry, "n");
+            objects.retain(|other| other["metadata"]["name"] != object["metadata"]["name"]);
+            objects.push(object);
+            if objects.len() == 3 {
+                break;
+            }
+        }
+        (objects[0]["data"].as_object().unwrap().len(), objects[0].to_string().len())
+    }
+
+    #[test]
+    fn no_part_of_the_trail_is_too_large_for_the_api() {
+        assert_eq!(filled(0).0, ENTRIES_MAX);
+        let (entries, bytes) = filled(2000);
+        assert!(entries < ENTRIES_MAX && bytes < 700_000, "{entries} entries, {bytes} bytes");
+    }
 }

@@ -1,15 +1,12 @@
-//! Adding, promoting, demoting and retiring a gate: decided here, as edits of `gates.toml` and what they mean.
+//! Adding, promoting and demoting a gate: decided here, as edits of `gates.toml` and what they mean. Its end is in `retire`.
 
 use std::collections::{BTreeMap, BTreeSet};
-
-use featuregate::Version;
 
 use crate::{
     evidence::Evidence,
     exception::Exception,
     file::{Edit, FileErrors, GatesFile, edit},
     gate::Gate,
-    registry::{Lists, Registry},
     set::{LISTED, Set},
 };
 
@@ -190,70 +187,7 @@ fn reach(set: Option<Set>) -> u8 {
     }
 }
 
-/// What else there is to know before a gate may go.
-#[derive(Clone, Debug, Default)]
-pub struct RetireFacts {
-    /// Lines of code that name the gate, as `path:line`.
-    pub references: Vec<String>,
-    /// Registries of versions that are released or installed.
-    pub registries: Vec<Registry>,
-    /// Installed versions whose registry cannot be read, with the reason.
-    pub unreadable: Vec<String>,
-}
-
-/// A gate may go if nobody asks for it any more: it is off everywhere, or it is on by default everywhere and was so in
-/// every version that is out.
-pub fn plan_retire(file: &GatesFile, name: &str, facts: &RetireFacts) -> Result<Vec<Edit>, ChangeError> {
-    let gate = find(file, name)?;
-    let version: Version = file.version.parse().map_err(|_| ChangeError::Version(file.version.clone()))?;
-    let mut reasons: Vec<String> =
-        facts.references.iter().map(|place| format!("code still asks for it: {place}")).collect();
-    reasons.extend(file.dependents(name).iter().map(|other| format!("{} depends on it", other.name)));
-    let off = file.profiles.iter().all(|profile| gate.sets_in(profile).is_empty());
-    let default = file.profiles.iter().all(|profile| gate.is_on(profile, Set::Default));
-    if !off && !default {
-        reasons.push(
-            "it is on in some sets and off in others: promote it to Default or demote it to none first".to_owned(),
-        );
-    }
-    let known = |registry: &&Registry| registry.gates.contains_key(name);
-    if default && !facts.registries.iter().any(|registry| is_default(registry, name)) {
-        reasons.push("no released version is known that had it on in Default, in all profiles".to_owned());
-    }
-    // Without a look at what is out nobody knows who still needs it; a gate of this very release is in none.
-    if !default && facts.registries.is_empty() && gate.since < version {
-        reasons.push(format!(
-            "it is known since {}, and no version that is out was looked at: name registries, or the cluster",
-            gate.since
-        ));
-    }
-    reasons.extend(facts.unreadable.iter().map(|why| format!("an installed version may need it: {why}")));
-    let still_choosing =
-        |registry: &&Registry| registry.profiles.iter().any(|profile| is_choice(registry, profile, name));
-    for registry in facts.registries.iter().filter(known).filter(still_choosing) {
-        reasons.push(format!(
-            "version {} still needs it: there it is on in some sets and off in others",
-            registry.version
-        ));
-    }
-    match reasons.is_empty() {
-        true => Ok(vec![Edit::Retire { gate: name.to_owned(), version }]),
-        false => Err(ChangeError::NotRetirable { gate: name.to_owned(), reasons }),
-    }
-}
-
-fn is_default(registry: &Registry, gate: &str) -> bool {
-    let is_on = |lists: &Lists| lists.enabled.contains(gate);
-    registry.profiles.iter().all(|profile| registry.lists(profile, Set::Default).is_ok_and(is_on))
-}
-
-/// True if the answer for the gate depends on the set.
-fn is_choice(registry: &Registry, profile: &str, gate: &str) -> bool {
-    let is_on = |set| registry.lists(profile, set).map(|lists| lists.enabled.contains(gate)).unwrap_or(false);
-    LISTED.iter().any(|set| is_on(*set) != is_on(Set::Default))
-}
-
-fn find<'a>(file: &'a GatesFile, name: &str) -> Result<&'a Gate, ChangeError> {
+pub(crate) fn find<'a>(file: &'a GatesFile, name: &str) -> Result<&'a Gate, ChangeError> {
     file.gates.get(name).ok_or_else(|| {
         let close = file.gates.keys().find(|other| other.eq_ignore_ascii_case(name)).cloned();
         ChangeError::UnknownGate { name: name.to_owned(), close }

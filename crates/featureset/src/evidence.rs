@@ -2,6 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use roxmltree::Node;
+use serde::Serialize;
+
 use crate::canonical::digest_of_bytes;
 
 pub const TESTS_MIN: usize = 5;
@@ -17,10 +20,19 @@ pub enum EvidenceError {
 }
 
 /// Runs of one test. A file is one run, which failed if the test failed anywhere in it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Tally {
     pub runs: u32,
     pub passed: u32,
+}
+
+/// Results of one gate in one profile.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Report {
+    pub files: usize,
+    /// By name.
+    pub tests: BTreeMap<String, Tally>,
+    pub lacks: Vec<String>,
 }
 
 /// Results of one profile.
@@ -48,6 +60,12 @@ impl Evidence {
         self.seen.len()
     }
 
+    /// All that there is of a gate, and what is lacking for Default.
+    pub fn report(&self, gate: &str) -> Report {
+        let tests = self.tests_of(gate).into_iter().map(|(name, tally)| (name.to_owned(), tally)).collect();
+        Report { files: self.files(), tests, lacks: self.lacks(gate) }
+    }
+
     pub fn tests_of(&self, gate: &str) -> BTreeMap<&str, Tally> {
         let mark = format!("[FeatureGate:{gate}]");
         self.tests
@@ -63,7 +81,10 @@ impl Evidence {
         let mut lacks = Vec::new();
         if tests.len() < TESTS_MIN {
             let found = tests.len();
-            lacks.push(format!("{found} tests have [FeatureGate:{gate}] in their names, {TESTS_MIN} are needed"));
+            let files = self.files();
+            lacks.push(format!(
+                "{found} tests have [FeatureGate:{gate}] in their names, {TESTS_MIN} are needed; {files} files were read"
+            ));
         }
         lacks.extend(tests.iter().filter_map(|(name, tally)| lack(name, *tally)));
         lacks
@@ -88,15 +109,32 @@ fn results(file: &str) -> Result<BTreeMap<String, bool>, EvidenceError> {
         return Err(EvidenceError::NotJunit(root.to_owned()));
     }
     let mut results = BTreeMap::new();
-    for case in document.descendants().filter(|node| node.has_tag_name("testcase")) {
-        let has = |tag: &str| case.children().any(|child| child.has_tag_name(tag));
-        let name = case.attribute("name").unwrap_or_default();
-        if !has("skipped") {
-            let passed = !has("failure") && !has("error");
+    for case in document.descendants().filter(|node| node.tag_name().name() == "testcase") {
+        if let Some(passed) = passed(&case) {
+            let name = case.attribute("name").unwrap_or_default();
             results.entry(name.to_owned()).and_modify(|so_far| *so_far &= passed).or_insert(passed);
         }
     }
     Ok(results)
+}
+
+/// Elements that say of a test that it failed, also where a retry passed: a test that has to be tried twice is no proof.
+const FAILED: [&str; 6] = ["failure", "error", "flakyFailure", "flakyError", "rerunFailure", "rerunError"];
+/// What writers of results say in `status` or `result` of tests that did not run, and of those that failed.
+const NOT_RUN: [&str; 7] = ["skipped", "notrun", "suppressed", "disabled", "ignored", "pending", "canceled"];
+const BAD: [&str; 4] = ["failed", "failure", "error", "broken"];
+
+/// `None` if the test did not run.
+fn passed(case: &Node<'_, '_>) -> Option<bool> {
+    let has = |tags: &[&str]| case.children().any(|child| tags.contains(&child.tag_name().name()));
+    let says = |words: &[&str]| {
+        let texts = ["status", "result"].into_iter().filter_map(|key| case.attribute(key));
+        texts.into_iter().any(|text| words.iter().any(|word| text.eq_ignore_ascii_case(word)))
+    };
+    match has(&FAILED) || says(&BAD) {
+        true => Some(false),
+        false => (!has(&["skipped"]) && !says(&NOT_RUN)).then_some(true),
+    }
 }
 
 #[cfg(test)]
@@ -145,6 +183,24 @@ mod tests {
         assert_eq!(evidence.add("<html/>"), Err(EvidenceError::NotJunit("html".to_owned())));
         assert!(matches!(evidence.add("no xml"), Err(EvidenceError::NotXml(_))));
         assert_eq!(evidence.files(), 0);
+    }
+
+    /// What Maven, Gradle and googletest write besides.
+    #[test_case("", "<flakyFailure/>" => Some(false) ; "a retry that passed")]
+    #[test_case("", "<rerunFailure/><failure/>" => Some(false) ; "a retry that failed too")]
+    #[test_case("status='run' result='completed'", "" => Some(true) ; "it ran")]
+    #[test_case("status='notrun' result='suppressed'", "" => None ; "a test that is disabled")]
+    #[test_case("result='Skipped'", "" => None ; "skipped by word")]
+    #[test_case("status='failed'", "" => Some(false) ; "failed by word")]
+    #[test_case("", "<skipped/><failure/>" => Some(false) ; "a failure is a failure")]
+    #[test_case("", "<system-out>failure</system-out><properties/>" => Some(true) ; "what a test says")]
+    fn how_a_run_ended(attributes: &str, inner: &str) -> Option<bool> {
+        let case = format!("<testcase name='[FeatureGate:A] t' {attributes}>{inner}</testcase>");
+        let mut evidence = Evidence::default();
+        evidence
+            .add(&format!("\u{feff}<x:testsuites xmlns:x='urn:x'><testsuite>{case}</testsuite></x:testsuites>"))
+            .unwrap();
+        evidence.tests_of("A").get("[FeatureGate:A] t").map(|tally| tally.passed == 1)
     }
 
     /// A retry within one run does not make two runs of it, and does not hide the failure.

@@ -57,6 +57,8 @@ pub struct Registry {
 pub enum RegistryError {
     #[error("the version is empty")]
     NoVersion,
+    #[error("{0:?} is no version: it has spaces or control characters in it")]
+    OddVersion(String),
     #[error("it is not a registry: {0}")]
     Malformed(String),
     #[error("its schema is {0}, and this program reads {SCHEMA} alone")]
@@ -92,6 +94,9 @@ impl Registry {
     pub fn of_file(file: &GatesFile, version: &str) -> Result<Registry, RegistryError> {
         if version.trim().is_empty() {
             return Err(RegistryError::NoVersion);
+        }
+        if crate::version::is_odd(version) {
+            return Err(RegistryError::OddVersion(version.to_owned()));
         }
         let gates = file.gates.values().map(|gate| (gate.name.clone(), info(file, gate))).collect();
         let lists = file

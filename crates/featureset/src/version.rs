@@ -10,6 +10,8 @@ use crate::object::{
 pub enum VersionError {
     #[error("the version is empty")]
     Empty,
+    #[error("{0:?} is no version: it has spaces or control characters in it")]
+    Odd(String),
     #[error("{0} is under way; complete or abort it first")]
     UnderWay(String),
     #[error("{0} is installed already")]
@@ -41,6 +43,9 @@ pub fn begin(object: &ClusterVersion, version: &str, now: &str) -> Result<Cluste
     if version.trim().is_empty() {
         return Err(VersionError::Empty);
     }
+    if is_odd(version) {
+        return Err(VersionError::Odd(version.to_owned()));
+    }
     match object.status.history.first() {
         Some(newest) if newest.state == UpdateState::Partial && newest.version == version => return Ok(object.clone()),
         Some(newest) if newest.state == UpdateState::Partial => {
@@ -52,6 +57,11 @@ pub fn begin(object: &ClusterVersion, version: &str, now: &str) -> Result<Cluste
     let mut new = object.clone();
     go_to(&mut new, version, now);
     Ok(new)
+}
+
+/// What nobody means: the end of a line from a file, or two words. No component would ever find its row under it.
+pub(crate) fn is_odd(version: &str) -> bool {
+    version.contains(|c: char| c.is_whitespace() || c.is_control())
 }
 
 pub fn complete(object: &ClusterVersion, version: &str, now: &str) -> Result<ClusterVersion, VersionError> {
@@ -150,7 +160,14 @@ mod tests {
         let object = complete(&object, "1.4.0", "t").unwrap();
         assert_eq!(history(&object), "1.4.0:Completed 1.5.0:Partial 1.4.0:Completed");
         assert_eq!(object.running(), ["1.4.0"]);
+        let mut odd = object.clone();
+        odd.status.history.insert(0, Update { version: String::new(), ..odd.status.history[0].clone() });
+        odd.status.desired.version = String::new();
+        assert_eq!(odd.running(), ["1.4.0"], "an entry without a version ends nothing");
         assert_eq!(begin(&object, " ", "t"), Err(VersionError::Empty));
+        for odd in ["1.6.0\n", " 1.6.0", "1.6.0 x", "1.6.0\0"] {
+            assert_eq!(begin(&object, odd, "t"), Err(VersionError::Odd(odd.to_owned())));
+        }
     }
 
     #[test]

@@ -20,9 +20,11 @@ pub fn objects(text: &str) -> Result<Vec<Value>, YamlError> {
     Ok(objects)
 }
 
-/// The rest of what the parser says draws the line in question.
+/// The rest of what the parser says draws the line in question; and some of it is for those who call the parser from code.
 fn first_line(error: &serde_saphyr::Error) -> String {
-    error.to_string().lines().next().unwrap_or_default().to_owned()
+    let text = error.to_string();
+    let line = text.lines().next().unwrap_or_default().trim_start_matches("error: ");
+    line.split(", set DuplicateKeyPolicy").next().unwrap_or_default().to_owned()
 }
 
 #[cfg(test)]
@@ -39,6 +41,6 @@ mod tests {
     #[test]
     fn a_key_twice_is_an_error_that_names_it() {
         let error = objects("kind: A\nspec:\n  featureSet: OKD\n  featureSet: ''\n").unwrap_err().to_string();
-        assert!(error.contains("duplicate") && error.contains("featureSet"), "{error}");
+        assert_eq!(error, "it is not YAML: line 4 column 3: duplicate mapping key: featureSet");
     }
 }

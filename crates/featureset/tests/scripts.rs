@@ -4,10 +4,11 @@ use std::{collections::BTreeSet, fs, path::Path};
 
 use featureset::{
     Gate, GatesFile, Registry, Set,
-    change::{ChangeError, Changed, Flip, Proof, RetireFacts},
-    change::{apply_edits, plan_add, plan_demote, plan_promote, plan_retire},
+    change::{ChangeError, Changed, Flip, Proof},
+    change::{apply_edits, plan_add, plan_demote, plan_promote},
     exception::Exception,
     file::Edit,
+    retire::{RetireFacts, plan_retire},
     transition::{TransitionError, check_transition},
 };
 

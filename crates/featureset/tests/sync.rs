@@ -7,7 +7,7 @@ use std::{collections::BTreeMap, fs, path::Path};
 use featureset::{
     Registry,
     ack::Ack,
-    object::StatusRow,
+    object::{Condition, FEATURE_SET_IN_FORCE, FeatureGate, InForce, StatusRow},
     sync::{FieldWrite, Held, Write},
 };
 use serde_json::{Value, json};
@@ -53,6 +53,10 @@ impl Script {
             ["left", version] => self.cluster.put_registry(&self.known[*version]),
             ["history", desired, versions @ ..] => self.cluster.history(desired, versions),
             ["no-history"] => self.cluster.cluster_version = None,
+            ["broken-history", why @ ..] => {
+                self.cluster.cluster_version = None;
+                self.cluster.cluster_version_unreadable = Some(why.join(" "));
+            }
             ["choose", set] => self.cluster.choose(json!({"featureSet": set})),
             ["choose"] => self.cluster.choose(json!({})),
             ["custom", names @ ..] => {
@@ -173,7 +177,10 @@ impl Script {
         for row in &object.status.feature_gates {
             text += &format!("row {}:{}\n", row.version, gates(row));
         }
-        for condition in object.status.conditions.iter().filter(|condition| condition.is_true()) {
+        let in_force = InForce::of(object).map_or_else(String::new, |in_force| told(object, &in_force));
+        text += &in_force;
+        let problem = |condition: &&Condition| condition.is_true() && condition.kind != FEATURE_SET_IN_FORCE;
+        for condition in object.status.conditions.iter().filter(problem) {
             text += &format!("{} ({}): {}\n", condition.kind, condition.reason, condition.message);
         }
         if let Some(operator) = &self.cluster.cluster_operator {
@@ -183,6 +190,13 @@ impl Script {
         }
         text + &self.cluster.definitions.describe()
     }
+}
+
+/// Only where it is not what the object shows.
+fn told(object: &FeatureGate, in_force: &InForce) -> String {
+    let others: String = in_force.others.iter().map(|(version, set)| format!(", of {version}: {set}")).collect();
+    let is_shown = object.set_in_force() == object.spec.feature_set.clone().unwrap_or_default();
+    if is_shown && others.is_empty() { String::new() } else { format!("rows of {}{others}\n", in_force.set) }
 }
 
 fn describe_fields(fields: &FieldWrite) -> String {
@@ -212,6 +226,28 @@ fn forge(object: &mut Value, set: &str, gate: &str) {
 fn gates(row: &StatusRow) -> String {
     let on = row.enabled.iter().map(|gate| format!(" +{}", gate.name));
     on.chain(row.disabled.iter().map(|gate| format!(" -{}", gate.name))).collect()
+}
+
+/// Within one second, whoever owns the choice made it, and not whoever made the object.
+#[test]
+fn the_trail_names_who_chose() {
+    let mut cluster = Cluster::default();
+    let own = registry("1.4.0", &["A:Default"]);
+    cluster.history("1.4.0", &["1.4.0"]);
+    cluster.settle(&own);
+    cluster.choose(json!({"featureSet": "OKD"}));
+    let entry = |manager: &str, spec: Value, time: &str| json!({"manager": manager, "operation": "Update", "time": time, "fieldsType": "FieldsV1", "fieldsV1": {"f:spec": spec}});
+    let managers = json!([
+        entry("early", json!({"f:featureSet": {}}), "2026-01-01T00:00:00Z"),
+        entry("kubectl-patch", json!({"f:featureSet": {}}), "2026-01-01T00:00:01Z"),
+        entry("lockgate-operator", json!({}), "2026-01-01T00:00:01Z"),
+        {"manager": "odd", "fieldsV1": 3},
+    ]);
+    let metadata = &mut cluster.feature_gate.as_mut().unwrap().metadata;
+    metadata.extra.insert("managedFields".to_owned(), managers);
+    cluster.settle(&own);
+    let trail = featureset::audit::Trail::read(&cluster.audit).unwrap();
+    assert_eq!(trail.entries.last().unwrap().actor.as_deref(), Some("kubectl-patch"));
 }
 
 /// A history of 100 versions with 200 gates fits into an object of the API (1.5 MiB in etcd), and a step is quick.

@@ -1,35 +1,37 @@
-//! `add`, `promote`, `demote`, `retire`: a planned change of `gates.toml`, and all that follows from it, written at once.
+//! `add`, `promote`, `demote`: a planned change of `gates.toml`, and all that follows from it, written at once.
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::BTreeMap,
     path::{Path, PathBuf},
 };
 
-use anyhow::{Context, Result, bail};
+use anyhow::Result;
 use featuregate::Version;
 use featureset::{
     Gate, GatesFile, Set,
-    change::{Changed, Flip, Proof, RetireFacts, apply_edits, plan_add, plan_demote, plan_promote, plan_retire},
-    config_map::NAMESPACE,
-    evidence::Evidence,
+    change::{Changed, Flip, Proof, apply_edits, plan_add, plan_demote, plan_promote},
     file::Edit,
 };
 use serde_json::json;
 
 use crate::{
-    code,
     disk::{self, Source, targets},
+    evidence,
     output::Output,
-    plan_source,
+    stray::{self, strays},
 };
 
 #[derive(clap::Args, Debug)]
 pub struct Add {
+    /// The gate.
     name: String,
+    /// What it does, in a sentence.
     #[arg(long)]
     description: String,
+    /// Who answers for it, such as a team.
     #[arg(long)]
     owner: String,
+    /// Where the owner is reached.
     #[arg(long)]
     contact: String,
     /// The URL of the text that says why and how.
@@ -41,6 +43,7 @@ pub struct Add {
     /// The release by which it should be gone.
     #[arg(long)]
     expires: Option<Version>,
+    /// Gates that must be on wherever this one is.
     #[arg(long, value_delimiter = ',')]
     depends_on: Vec<String>,
     /// Turning it off undoes what it did.
@@ -49,55 +52,41 @@ pub struct Add {
     /// TechPreviewNoUpgrade (which is in DevPreviewNoUpgrade too) or DevPreviewNoUpgrade; off everywhere unless given.
     #[arg(long = "set")]
     to: Option<Set>,
+    /// Says what it would do, and writes nothing.
     #[arg(long)]
     dry_run: bool,
 }
 
 #[derive(clap::Args, Debug)]
 pub struct Promote {
+    /// The gate.
     name: String,
+    /// Default, OKD, TechPreviewNoUpgrade or DevPreviewNoUpgrade; it turns on in all wider sets too.
     #[arg(long)]
     to: Set,
     /// Only in this profile; may be given several times.
     #[arg(long = "profile")]
     profiles: Vec<String>,
-    /// A folder of JUnit results: one folder in it for each profile, or the files themselves if there is one profile.
+    /// A folder of JUnit results: one folder in it for each profile, or the files themselves if there is one profile. It is
+    /// needed for Default and OKD; wherever it is given it is read, and what it has is said.
     #[arg(long)]
     evidence: Option<PathBuf>,
+    /// Says what it would do, and writes nothing.
     #[arg(long)]
     dry_run: bool,
 }
 
 #[derive(clap::Args, Debug)]
 pub struct Demote {
+    /// The gate.
     name: String,
     /// The furthest set it stays on in, or `none`.
     #[arg(long)]
     to: Furthest,
+    /// Only in this profile; may be given several times.
     #[arg(long = "profile")]
     profiles: Vec<String>,
-    #[arg(long)]
-    dry_run: bool,
-}
-
-#[derive(clap::Args, Debug)]
-pub struct Retire {
-    name: String,
-    /// Folders with code that must not ask for it; the folder of gates.toml unless given.
-    #[arg(long)]
-    code: Vec<PathBuf>,
-    /// Registries of released and installed versions, as files or folders of ConfigMaps.
-    #[arg(long)]
-    registry: Vec<PathBuf>,
-    /// Asks the cluster that kubectl would speak to for the versions that run there.
-    #[arg(long)]
-    cluster: bool,
-    /// Asks the cluster of this file.
-    #[arg(long)]
-    kubeconfig: Option<PathBuf>,
-    /// Where registries and leases of the cluster are.
-    #[arg(long, default_value = NAMESPACE)]
-    namespace: String,
+    /// Says what it would do, and writes nothing.
     #[arg(long)]
     dry_run: bool,
 }
@@ -139,12 +128,17 @@ impl Promote {
     pub fn run(self, path: &Path) -> Result<Output> {
         let source = Source::read(path)?;
         let by_profile = match &self.evidence {
-            Some(dir) => evidence(dir, &source.file)?,
+            Some(dir) => evidence::read(dir, &source.file)?,
             None => BTreeMap::new(),
         };
         let proof = Proof { by_profile, exceptions: source.exceptions()? };
         let edits = plan_promote(&source.file, &self.name, self.to, &self.profiles, &proof)?;
-        finish(&source, edits, self.dry_run)
+        let wanted = |profile: &&String| self.profiles.is_empty() || self.profiles.contains(profile);
+        let reports = evidence::report(&proof.by_profile, &self.name, wanted);
+        let mut output = finish(&source, edits, self.dry_run)?;
+        output.text = evidence::describe(&self.name, &reports) + &output.text;
+        output.json["evidence"] = serde_json::to_value(&reports)?;
+        Ok(output)
     }
 }
 
@@ -156,59 +150,18 @@ impl Demote {
     }
 }
 
-impl Retire {
-    pub fn run(self, path: &Path) -> Result<Output> {
-        let source = Source::read(path)?;
-        let dirs = if self.code.is_empty() { vec![source.dir().to_owned()] } else { self.code };
-        let generated: Vec<PathBuf> = targets(source.dir(), &source.file)?.into_iter().map(|t| t.path).collect();
-        let names: BTreeSet<String> = [self.name.clone(), featureset::generate::ident(&self.name)].into();
-        let names: Vec<String> = names.into_iter().collect();
-        let mut references = Vec::new();
-        for dir in &dirs {
-            references.extend(code::references(dir, &names, &generated)?);
-        }
-        let mut facts =
-            RetireFacts { references, registries: disk::registries(&self.registry)?, ..RetireFacts::default() };
-        if self.cluster || self.kubeconfig.is_some() {
-            let (there, unreadable) = plan_source::running(self.kubeconfig.as_deref(), &self.namespace)?;
-            facts.registries.extend(there);
-            facts.unreadable = unreadable;
-        }
-        finish(&source, plan_retire(&source.file, &self.name, &facts)?, self.dry_run)
-    }
-}
-
-/// Results by profile. With one profile the files may lie in the folder itself.
-fn evidence(dir: &Path, file: &GatesFile) -> Result<BTreeMap<String, Evidence>> {
-    if !dir.is_dir() {
-        bail!("{} is not a folder of JUnit results", dir.display());
-    }
-    let mut by_profile = BTreeMap::new();
-    for profile in &file.profiles {
-        let own = dir.join(profile);
-        let from = match (own.is_dir(), file.profiles.len()) {
-            (true, _) => own,
-            (false, 1) => dir.to_owned(),
-            (false, _) => continue,
-        };
-        let mut evidence = Evidence::default();
-        for path in disk::files(&from)?.iter().filter(|path| path.extension().is_some_and(|e| e == "xml")) {
-            evidence.add(&disk::read(path)?).with_context(|| path.display().to_string())?;
-        }
-        by_profile.insert(profile.clone(), evidence);
-    }
-    Ok(by_profile)
-}
-
 /// Everything is made before anything is written, so that a refusal leaves all files as they are.
-fn finish(source: &Source, edits: Vec<Edit>, dry_run: bool) -> Result<Output> {
+pub fn finish(source: &Source, edits: Vec<Edit>, dry_run: bool) -> Result<Output> {
     let Changed { text, file, flips } = apply_edits(&source.text, &source.file, &edits)?;
-    let targets = targets(source.dir(), &file)?;
+    let targets = targets(source, &file)?;
     let stale: Vec<_> = targets.iter().filter(|target| !target.is_current()).collect();
     if !dry_run {
         disk::write(&source.path, &text)?;
         for target in &stale {
             disk::write(&target.path, &target.want)?;
+        }
+        for path in strays(&targets)? {
+            stray::remove(&path)?;
         }
     }
     let paths: Vec<String> = std::iter::once(&source.path)

@@ -1,4 +1,4 @@
-//! Commands that speak to a cluster: `version`, `status`, `history`.
+//! A cluster that is spoken to, and `version`, which moves it.
 
 use std::{
     path::{Path, PathBuf},
@@ -8,20 +8,20 @@ use std::{
 use anyhow::{Context, Result, bail};
 use featureset::{
     ack::{self, Ack},
-    audit::{self, Trail},
     config_map::{LABEL, NAMESPACE},
     object::{ClusterOperator, ClusterVersion, FeatureGate, find_condition},
     sync::DETERMINATION_DEGRADED,
-    version::{abort, begin, check_upgradeable, complete, new_cluster_version},
+    version::{VersionError, abort, begin, check_upgradeable, complete, new_cluster_version},
 };
 use kubeapi::{Cause, Kube, Place};
 use serde::de::DeserializeOwned;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::output::Output;
 
-const CONFIG: &str = "/apis/config.openshift.io/v1";
-const LOOK_EVERY: Duration = Duration::from_millis(300);
+pub const CONFIG: &str = "/apis/config.openshift.io/v1";
+pub const NO_GATE: &str = "there is no FeatureGate cluster";
+pub const LOOK_EVERY: Duration = Duration::from_millis(300);
 
 #[derive(clap::Args, Debug)]
 pub struct Reach {
@@ -30,10 +30,10 @@ pub struct Reach {
     kubeconfig: Option<PathBuf>,
     /// Where registries, audit trail and leases are.
     #[arg(long, default_value = NAMESPACE)]
-    namespace: String,
+    pub namespace: String,
     /// How many seconds to wait, where there is something to wait for.
     #[arg(long, default_value_t = 600)]
-    wait_seconds: u64,
+    pub wait_seconds: u64,
 }
 
 impl Reach {
@@ -69,25 +69,10 @@ struct To {
     reach: Reach,
 }
 
-#[derive(clap::Args, Debug)]
-pub struct Status {
-    /// Waits until everyone who acknowledges runs with the row of its version.
-    #[arg(long)]
-    wait: bool,
-    #[command(flatten)]
-    reach: Reach,
-}
-
-#[derive(clap::Args, Debug)]
-pub struct History {
-    #[command(flatten)]
-    reach: Reach,
-}
-
 /// A cluster that is spoken to.
 pub struct Cluster {
     pub kube: Kube,
-    reach: Reach,
+    pub reach: Reach,
 }
 
 pub fn block_on<T>(future: impl Future<Output = Result<T>>) -> Result<T> {
@@ -120,7 +105,10 @@ impl Version {
 
 impl Cluster {
     pub async fn connect(reach: Reach) -> Result<Cluster> {
-        Ok(Cluster { kube: Kube::connect(reach.kubeconfig.as_deref()).await?, reach })
+        Ok(Cluster {
+            kube: Kube::connect(reach.kubeconfig.as_deref()).await?.named(featureset::manager::COMMAND),
+            reach,
+        })
     }
 
     pub async fn read<T: DeserializeOwned>(&self, plural: &'static str, name: &str) -> Result<Option<T>> {
@@ -135,12 +123,16 @@ impl Cluster {
             let there: Option<ClusterVersion> = self.read(ClusterVersion::PLURAL, ClusterVersion::NAME).await?;
             let old = match there {
                 Some(there) => there,
-                None if step == "begin" && !version.trim().is_empty() => {
+                None if version.trim().is_empty() => return Err(VersionError::Empty.into()),
+                None if step == "begin" => {
                     let id = format!("lockgate-{}", kubeapi::micro_time());
                     match self.kube.create(&place, &serde_json::to_value(new_cluster_version(&id))?).await {
                         Ok(made) => serde_json::from_value(made)?,
                         // Somebody else was faster.
                         Err(error) if error.cause() == Cause::Conflict => continue,
+                        Err(error) if error.cause() == Cause::NotFound => {
+                            bail!("the cluster has no ClusterVersions: apply 0-crds.yaml, which render makes ({error})")
+                        }
                         Err(error) => return Err(error.into()),
                     }
                 }
@@ -181,9 +173,7 @@ impl Cluster {
                 return Ok(());
             }
             if Instant::now() >= end {
-                let conditions = gate.map(|gate| gate.status.conditions).unwrap_or_default();
-                let why = find_condition(&conditions, DETERMINATION_DEGRADED).filter(|condition| condition.is_true());
-                let why = why.map_or("nothing is said to be wrong".to_owned(), |why| why.message.clone());
+                let why = trouble(gate.as_ref());
                 let row = if has_row { "there is" } else { "there is no" };
                 bail!(
                     "{version} has begun, but its controller has not reported it: {row} row, reported is {}; {why}",
@@ -205,80 +195,11 @@ impl Cluster {
     }
 }
 
-impl Status {
-    pub fn run(self) -> Result<Output> {
-        block_on(async move {
-            let (wait, cluster) = (self.wait, Cluster::connect(self.reach).await?);
-            let end = Instant::now() + Duration::from_secs(cluster.reach.wait_seconds);
-            loop {
-                let (output, adopted) = status(&cluster).await?;
-                if !wait || adopted {
-                    return Ok(output);
-                }
-                if Instant::now() >= end {
-                    return Ok(Output {
-                        good: false,
-                        text: output.text + "not everyone runs with its row yet\n",
-                        ..output
-                    });
-                }
-                tokio::time::sleep(LOOK_EVERY).await;
-            }
-        })
-    }
-}
-
-/// What to say, and whether everyone runs with its row. A FeatureGate whose rows lag behind its spec counts as not.
-async fn status(cluster: &Cluster) -> Result<(Output, bool)> {
-    let gate: Option<FeatureGate> = cluster.read(FeatureGate::PLURAL, FeatureGate::NAME).await?;
-    let Some(gate) = gate else { bail!("there is no FeatureGate {}", FeatureGate::NAME) };
-    let set: &str = gate.spec.feature_set.as_deref().filter(|set| !set.is_empty()).unwrap_or("Default");
-    let degraded = find_condition(&gate.status.conditions, DETERMINATION_DEGRADED);
-    let seen = degraded.is_some_and(|condition| condition.observed_generation == gate.metadata.generation);
-    let mut text = format!("set {set}{}\n", if seen { "" } else { ", which the controller has not seen yet" });
-    for condition in gate.status.conditions.iter().filter(|condition| condition.is_true()) {
-        text += &format!("{} ({}): {}\n", condition.kind, condition.reason, condition.message);
-    }
-    for row in &gate.status.feature_gates {
-        text += &format!("row {}: {} on, {} off\n", row.version, row.enabled.len(), row.disabled.len());
-    }
-    let mut all = seen;
-    let mut followers = Vec::new();
-    for ack in cluster.acks().await? {
-        let adopted = gate.row(&ack.version).is_some_and(|row| row.digest() == ack.digest);
-        all &= adopted;
-        let how = if adopted { "runs with its row" } else { "runs with an older row" };
-        text += &format!("{} {} ({}): {how}\n", ack.component, ack.instance, ack.version);
-        followers.push(
-            json!({"component": ack.component, "instance": ack.instance, "version": ack.version, "adopted": adopted}),
-        );
-    }
-    let json =
-        json!({"featureSet": set, "observed": seen, "rows": gate.versions(), "followers": followers, "adopted": all});
-    Ok((Output::good(text, json), all))
-}
-
-impl History {
-    pub fn run(self) -> Result<Output> {
-        block_on(async move {
-            let cluster = Cluster::connect(self.reach).await?;
-            let place = Place::namespaced("/api/v1", &cluster.reach.namespace, "configmaps");
-            // By names, as the controller does: a label can be taken off.
-            let trail = Trail::read(&cluster.kube.list(&place, None).await?)?;
-            let mut text = String::new();
-            for entry in &trail.entries {
-                let lists = [("+", &entry.enabled), ("-", &entry.disabled)];
-                let names =
-                    lists.iter().flat_map(|(mark, names)| names.iter().map(move |name| format!(" {mark}{name}")));
-                let kind = match entry.kind {
-                    audit::Kind::Chosen => "chosen",
-                    audit::Kind::Refused => "not followed, a one-way set was chosen before",
-                };
-                let actor = entry.actor.as_deref().map(|actor| format!(" by {actor}")).unwrap_or_default();
-                text += &format!("{}  {}{}  {kind}{actor}\n", entry.time, entry.set, names.collect::<String>());
-            }
-            let entries: Vec<Value> = trail.entries.iter().map(serde_json::to_value).collect::<Result<_, _>>()?;
-            Ok(Output::good(text, json!({"entries": entries})))
-        })
-    }
+/// What the controller in charge says, for a version that did not arrive.
+fn trouble(gate: Option<&FeatureGate>) -> String {
+    let Some(gate) = gate else { return format!("{NO_GATE}: does the controller run?") };
+    let why = find_condition(&gate.status.conditions, DETERMINATION_DEGRADED).filter(|condition| condition.is_true());
+    why.map_or("nothing is said to be wrong: does the controller of this version run?".to_owned(), |why| {
+        why.message.clone()
+    })
 }

@@ -10,6 +10,7 @@ use featureset::{
     definition::{ANNOTATION, Follow, Gate, PreRelease, follow, gates, name_of},
     yaml::objects,
 };
+use serde_json::Value;
 
 /// What is read as code. Docs and change logs may go on speaking of a gate.
 const CODE: [&str; 17] =
@@ -47,15 +48,19 @@ fn has_extension(path: &Path, all: &[&str]) -> bool {
     path.extension().is_some_and(|extension| all.iter().any(|one| extension == *one))
 }
 
-/// Definitions that follow and have the gate. A stable one is on for ever and needs nobody.
+/// Definitions that follow and have the gate.
 fn definitions(path: &Path, names: &[String]) -> Vec<String> {
     let text = fs::read_to_string(path).unwrap_or_default();
     // Other manifests are not ours to judge, and some are templates.
     let all = if text.contains(ANNOTATION) { objects(&text).unwrap_or_default() } else { Vec::new() };
-    let needs = |gate: &Gate| names.contains(&gate.name) && gate.pre_release != PreRelease::Stable;
-    let following = all.iter().filter(|object| follow(object) == Follow::FeatureSets);
-    let found = following.filter(|object| gates(object).iter().any(needs));
+    let found = all.iter().filter(|object| follows(object, names));
     found.map(|object| format!("{} ({})", path.display(), name_of(object))).collect()
+}
+
+/// Whether a definition follows and has the gate. A stable one is on for ever and needs nobody.
+pub fn follows(definition: &Value, names: &[String]) -> bool {
+    let needs = |gate: &Gate| names.contains(&gate.name) && gate.pre_release != PreRelease::Stable;
+    follow(definition) == Follow::FeatureSets && gates(definition).iter().any(needs)
 }
 
 fn same(a: &Path, b: &Path) -> bool {

@@ -2,7 +2,7 @@
 
 use std::{
     fs,
-    path::{Path, PathBuf},
+    path::{Component, Path, PathBuf},
 };
 
 use anyhow::{Context, Result, bail};
@@ -20,8 +20,15 @@ pub struct Source {
     pub file: GatesFile,
 }
 
+/// What whoever starts from nothing has to write.
+const BEGIN: &str = "begin it with these two lines, or name another with --file:\n  schema = 1\n  \
+                     version = \"1.0.0\"   # what this will be released as";
+
 impl Source {
     pub fn read(path: &Path) -> Result<Source> {
+        if !path.exists() {
+            bail!("there is no {}, which has all gates; {BEGIN}", path.display());
+        }
         let text = read(path)?;
         let file = GatesFile::parse(&text).with_context(|| format!("{} has errors", path.display()))?;
         Ok(Source { path: path.to_owned(), text, file })
@@ -75,9 +82,38 @@ impl Target {
     }
 }
 
-/// Everything that is made from a file, compared with the disk.
-pub fn targets(dir: &Path, file: &GatesFile) -> Result<Vec<Target>> {
-    generate(file)?.into_iter().map(|generated| target(dir, generated)).collect()
+/// Everything that is made from a file, compared with the disk. `file` is what `source` says, or will say.
+pub fn targets(source: &Source, file: &GatesFile) -> Result<Vec<Target>> {
+    let dir = source.dir();
+    let targets: Vec<Target> =
+        generate(file)?.into_iter().map(|generated| target(dir, generated)).collect::<Result<_>>()?;
+    let mut taken = vec![source.path.clone(), dir.join(FILE_NAME)];
+    for Target { path, want, have } in &targets {
+        if let Some(other) = taken.iter().find(|other| is_same(other, path)) {
+            bail!("[output] would write {} over {}; name another file", path.display(), other.display());
+        }
+        if !is_ours(want, have.as_deref()) {
+            bail!(
+                "{} is there and was not made by render; name another file in [output], or delete it",
+                path.display()
+            );
+        }
+        taken.push(path.clone());
+    }
+    Ok(targets)
+}
+
+/// Also by another way to the same place.
+fn is_same(a: &Path, b: &Path) -> bool {
+    let plain = |path: &Path| path.components().filter(|part| *part != Component::CurDir).collect::<PathBuf>();
+    plain(a) == plain(b) || matches!((a.canonicalize(), b.canonicalize()), (Ok(a), Ok(b)) if a == b)
+}
+
+/// Code that somebody wrote is not written over by a slip of the pen: what is made begins with a line that says so.
+fn is_ours(want: &str, have: Option<&str>) -> bool {
+    let first = |text: &str| text.lines().next().unwrap_or_default().to_owned();
+    let marked = first(want).starts_with("//");
+    !marked || have.is_none_or(|have| have.trim().is_empty() || first(have) == first(want))
 }
 
 fn target(dir: &Path, Generated { path, content }: Generated) -> Result<Target> {

@@ -6,11 +6,15 @@ mod change;
 mod cluster;
 mod code;
 mod disk;
+mod evidence;
 mod list;
 mod output;
 mod plan;
 mod plan_source;
 mod render;
+mod retire;
+mod status;
+mod stray;
 
 use std::{path::PathBuf, process::ExitCode};
 
@@ -38,11 +42,16 @@ enum Command {
     /// Adds a gate, off or in preview sets.
     Add(change::Add),
     /// Turns a gate on in a set and all that must hold its gates; Default and OKD need evidence.
+    ///
+    /// Evidence is needed where the gate turns on in Default or OKD, in every profile where it does: clusters with these sets are
+    /// upgraded, and get the gate without having asked for it. Preview sets are where a gate is tried out, and need none.
+    /// Evidence that is given all the same is read and reported, so that one sees how far it is to Default; --dry-run
+    /// writes nothing.
     Promote(change::Promote),
     /// Turns a gate off in every set beyond the one named.
     Demote(change::Demote),
     /// Takes a gate out for ever, if nobody needs it any more.
-    Retire(change::Retire),
+    Retire(retire::Retire),
     /// Shows all gates, where they are on, exceptions, and what is past its time.
     List,
     /// Checks gates.toml, and that all that is made from it is up to date.
@@ -54,9 +63,9 @@ enum Command {
     /// Keeps ClusterVersion where no version operator does.
     Version(cluster::Version),
     /// Shows rows, conditions and who runs with which row; --wait is a barrier.
-    Status(cluster::Status),
+    Status(status::Status),
     /// Shows which sets were chosen when.
-    History(cluster::History),
+    History(status::History),
 }
 
 /// What a command answers, for those who call it from code: the text or JSON, and whether all is well.
@@ -69,7 +78,11 @@ pub fn answer(args: impl IntoIterator<Item = String>) -> Result<(String, bool), 
 
 /// Runs the command and says how it went. Exit code 1: refused or found wanting; 2: not understood (by clap).
 pub fn run(args: impl IntoIterator<Item = String>) -> ExitCode {
-    let gates = Gates::parse_from(args);
+    let args: Vec<String> = args.into_iter().collect();
+    let gates = match Gates::try_parse_from(&args) {
+        Ok(gates) => gates,
+        Err(error) => return not_understood(&error, wants_json(&args)),
+    };
     let format = gates.write_out;
     match gates.run() {
         Ok(output) => output.print(format),
@@ -78,6 +91,21 @@ pub fn run(args: impl IntoIterator<Item = String>) -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// Help and version are what was asked for; all else is told to programs in their way, too.
+fn not_understood(error: &clap::Error, json: bool) -> ExitCode {
+    let _ = error.print();
+    if json && error.use_stderr() {
+        output::print_json_error(error.to_string().trim_end());
+    }
+    ExitCode::from(error.exit_code() as u8)
+}
+
+/// Of a line that cannot be parsed.
+fn wants_json(args: &[String]) -> bool {
+    let pairs = args.windows(2).any(|two| matches!(&*two[0], "-w" | "--write-out") && two[1] == "json");
+    pairs || args.iter().any(|arg| matches!(&**arg, "-wjson" | "-w=json" | "--write-out=json"))
 }
 
 impl Gates {
@@ -95,5 +123,21 @@ impl Gates {
             Command::Status(status) => status.run(),
             Command::History(history) => history.run(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::wants_json;
+
+    #[test]
+    fn json_is_asked_for_in_all_its_ways() {
+        let wants = |line: &str| wants_json(&line.split(' ').map(str::to_owned).collect::<Vec<_>>());
+        for line in
+            ["gates -w json list", "gates list --write-out json", "gates list --write-out=json", "gates -wjson x"]
+        {
+            assert!(wants(line), "{line}");
+        }
+        assert!(!wants("gates -w simple add json") && !wants("gates json"));
     }
 }

@@ -38,6 +38,10 @@ pub fn print_error(error: &anyhow::Error, format: Format) {
     let text = error.chain().map(ToString::to_string).collect::<Vec<_>>().join(": ");
     eprintln!("lockgate gates: {text}");
     if format == Format::Json {
-        println!("{}", json!({"error": text}));
+        print_json_error(&text);
     }
+}
+
+pub fn print_json_error(text: &str) {
+    println!("{}", json!({"error": text}));
 }

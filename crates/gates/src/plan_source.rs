@@ -7,19 +7,20 @@ use std::{
 
 use anyhow::{Context, Result, bail};
 use featureset::{
-    Registry,
+    Registry, Row,
     audit::Trail,
     config_map::{LABEL, of_config_map, registry_of},
     definition,
-    object::{ClusterVersion, FeatureGate, UpdateState},
+    object::{ClusterOperator, ClusterVersion, FeatureGate, UpdateState},
     plan::Known,
+    sync,
     yaml::objects,
 };
 use kubeapi::Place;
 use serde_json::Value;
 
 use crate::{
-    cluster::{Cluster, Reach, block_on},
+    cluster::{CONFIG, Cluster, Reach, block_on},
     disk::{self, Source},
     plan::Files,
     render::read_manifest,
@@ -89,19 +90,44 @@ pub fn of_cluster(kubeconfig: Option<&Path>, namespace: &str) -> Result<Known> {
     })
 }
 
-/// Registries of the versions that parts of the cluster run with now or may run with, and why some cannot be read.
-pub fn running(kubeconfig: Option<&Path>, namespace: &str) -> Result<(Vec<Registry>, Vec<String>)> {
+/// What a cluster runs with.
+pub struct Running {
+    /// Of the versions that parts of the cluster run with now or may run with.
+    pub registries: Vec<Registry>,
+    /// Why some cannot be read.
+    pub unreadable: Vec<String>,
+    /// Those of these versions.
+    pub rows: Vec<Row>,
+    /// Definitions that are annotated to follow.
+    pub definitions: Vec<Value>,
+}
+
+/// Versions are those of the history since the last one that was completed, of all who acknowledge, and of all operators that say
+/// theirs: whoever lags behind, or went first without a word in the history, says so there.
+pub fn running(kubeconfig: Option<&Path>, namespace: &str) -> Result<Running> {
     block_on(async {
         let cluster = Cluster::connect(Reach::new(kubeconfig, namespace)).await?;
         let version: Option<ClusterVersion> = cluster.read(ClusterVersion::PLURAL, ClusterVersion::NAME).await?;
         let Some(version) = version else { bail!("there is no ClusterVersion {}", ClusterVersion::NAME) };
         let mut versions: Vec<String> = version.running().into_iter().map(str::to_owned).collect();
         versions.extend(cluster.acks().await?.into_iter().map(|ack| ack.version));
+        versions.extend(reported(&cluster).await?);
         versions.sort();
         versions.dedup();
         let records = cluster.kube.list(&Place::namespaced("/api/v1", namespace, "configmaps"), Some(LABEL)).await?;
-        Ok(registries(&records, &versions))
+        let (registries, unreadable) = registries(&records, &versions);
+        let gate: Option<FeatureGate> = cluster.read(FeatureGate::PLURAL, FeatureGate::NAME).await?;
+        let rows = versions.iter().filter_map(|version| gate.as_ref()?.row(version)).collect();
+        Ok(Running { registries, unreadable, rows, definitions: followers(&cluster).await? })
     })
+}
+
+/// The versions that operators say they are at. Other versions of theirs are of what they run, and no releases of the cluster.
+async fn reported(cluster: &Cluster) -> Result<Vec<String>> {
+    let all = cluster.kube.list(&Place::cluster(CONFIG, ClusterOperator::PLURAL), None).await?;
+    let all: Vec<ClusterOperator> = all.into_iter().map(serde_json::from_value).collect::<Result<_, _>>()?;
+    let versions = all.iter().filter_map(|operator| operator.version(sync::OPERATOR));
+    Ok(versions.filter(|version| !version.is_empty()).map(str::to_owned).collect())
 }
 
 /// Those that have a row, or are to have one.

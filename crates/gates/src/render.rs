@@ -4,9 +4,10 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use featureset::{
-    Choice, Registry,
-    object::{FeatureGate, FeatureGateSpec, StatusRow},
+    Choice, Registry, exception,
+    object::{FEATURE_SET_IN_FORCE, FeatureGate, FeatureGateSpec, StatusRow},
     resolve,
+    transition::check_lists,
     yaml::objects,
 };
 use serde_json::json;
@@ -14,6 +15,7 @@ use serde_json::json;
 use crate::{
     disk::{self, Source, Target, targets},
     output::Output,
+    stray::{self, strays},
 };
 
 #[derive(clap::Args, Debug)]
@@ -27,7 +29,7 @@ pub struct Render {
     /// A FeatureGate manifest to take the choice from, and to write the row into; Default unless given.
     #[arg(long, requires = "payload_version")]
     manifest: Option<PathBuf>,
-    /// Where to write it; the manifest itself, or standard output, unless given.
+    /// Where to write it, `-` for standard output; the manifest itself, or standard output, unless given.
     #[arg(long, requires = "payload_version")]
     output: Option<PathBuf>,
 }
@@ -49,16 +51,21 @@ impl Render {
             None => FeatureGate::new(FeatureGateSpec::default()),
         };
         let choice = Choice::of_spec(&object.spec)?;
+        // What the API would not take must not be what a cluster begins with.
+        check_lists(&object.spec)?;
         let resolved = resolve(&registry, profile, &choice)?;
         if !resolved.unknown.is_empty() {
             let names: Vec<String> = resolved.unknown.into_iter().collect();
             bail!("version {version} does not know {}, which the custom lists name", names.join(", "));
         }
+        // The row is made from the choice of the manifest, whatever a cluster said that it was taken from.
+        object.status.conditions.retain(|condition| condition.kind != FEATURE_SET_IN_FORCE);
         object.status.feature_gates.retain(|row| row.version != version);
         object.status.feature_gates.insert(0, StatusRow::of_row(&resolved.row));
         let json = serde_json::to_value(&object)?;
         let text = serde_json::to_string_pretty(&json)? + "\n";
-        let Some(path) = self.output.as_ref().or(self.manifest.as_ref()) else { return Ok(Output::good(text, json)) };
+        let path = self.output.as_ref().or(self.manifest.as_ref()).filter(|path| path.as_os_str() != "-");
+        let Some(path) = path else { return Ok(Output::good(text, json)) };
         let known = path.exists() && disk::read(path)? == text;
         if !known {
             disk::write(path, &text)?;
@@ -101,7 +108,7 @@ pub fn read_manifest(path: &Path) -> Result<FeatureGate> {
 }
 
 fn write_all(source: &Source) -> Result<Output> {
-    let targets = targets(source.dir(), &source.file)?;
+    let targets = targets(source, &source.file)?;
     if targets.is_empty() {
         bail!("{} has no [output]: name at least one of rust, go, manifests, docs", source.path.display());
     }
@@ -112,27 +119,37 @@ fn write_all(source: &Source) -> Result<Output> {
         text += &format!("wrote {}\n", target.path.display());
         written.push(target.path.display().to_string());
     }
+    let mut removed = Vec::new();
+    for path in strays(&targets)? {
+        stray::remove(&path)?;
+        text += &format!("removed {}, which is made no more\n", path.display());
+        removed.push(path.display().to_string());
+    }
     text += &format!("{} of {} files were up to date\n", targets.len() - written.len(), targets.len());
-    Ok(Output::good(text, json!({"written": written, "files": targets.len()})))
+    Ok(Output::good(text, json!({"written": written, "removed": removed, "files": targets.len()})))
 }
 
 /// Regenerates and compares; writes nothing.
 pub fn verify(path: &Path) -> Result<Output> {
     let source = Source::read(path)?;
     let exceptions = source.exceptions()?;
-    let targets = targets(source.dir(), &source.file)?;
+    let targets = targets(&source, &source.file)?;
     let mut problems: Vec<String> = targets.iter().filter(|target| !target.is_current()).map(drift).collect();
+    problems.extend(strays(&targets)?.iter().map(|path| format!("{} is made no more", path.display())));
     let strangers = exceptions
         .iter()
         .filter(|e| !source.file.gates.contains_key(&e.gate) && !source.file.retired.contains_key(&e.gate));
+    let made = problems.len();
     problems.extend(strangers.map(|e| format!("an exception is for {}, which is no gate", e.gate)));
+    let by_hand = problems.len() - made;
     let expired: Vec<String> = source.file.expired().iter().map(|gate| gate.name.clone()).collect();
     let mut text: String = problems.iter().map(|problem| format!("{problem}\n")).collect();
     text += &expired.iter().map(|gate| format!("warning: {gate} is past its time\n")).collect::<String>();
     let (gates, files) = (source.file.gates.len(), targets.len());
     text += &match problems.len() {
         0 => format!("{gates} gates are sound, {files} files are up to date\n"),
-        n => format!("{n} to mend; run lockgate gates render\n"),
+        n if n > by_hand => format!("{n} to mend; run lockgate gates render\n"),
+        n => format!("{n} to mend in {}\n", exception::FILE_NAME),
     };
     let json = json!({"gates": gates, "files": files, "problems": problems, "expired": expired});
     Ok(Output { text, json, good: problems.is_empty() })

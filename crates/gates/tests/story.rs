@@ -208,6 +208,98 @@ fn a_dry_run_and_a_refusal_change_nothing() {
     assert_eq!(world.all(), before);
 }
 
+/// A profile goes, or the major release changes: what was made for it must not stay in the folder.
+#[test]
+fn manifests_that_are_made_no_more_are_found_and_removed() {
+    let world = World::new();
+    world.write("gates.toml", &START.replace("\"1.4.0\"", "\"1.4.0\"\nprofiles = [\"a\", \"b\"]"));
+    world.good("render");
+    world.write("manifests/featuregates/README.md", "Mine.\n");
+    world.write("gates.toml", &START.replace("\"1.4.0\"", "\"2.0.0\"\nprofiles = [\"a\"]"));
+    let said = world.bad("verify");
+    for name in ["featureGate-1-a-Default.yaml", "featureGate-1-b-OKD.yaml"] {
+        assert!(said.contains(&format!("{name} is made no more")), "{said}");
+    }
+    let said = world.good("render");
+    assert_eq!(said.matches("removed ").count(), 8, "{said}");
+    world.good("verify");
+    assert_eq!(world.read("manifests/featuregates/README.md"), "Mine.\n");
+    world.good("render");
+}
+
+/// A slip of the pen in [output] costs nobody a file.
+#[test]
+fn outputs_are_not_written_over_what_people_wrote() {
+    let world = World::new();
+    world.good("render");
+    let mine = "fn main() {}\n";
+    world.write("src/main.rs", mine);
+    for (path, why) in [
+        ("gates.toml", "over"),
+        ("./gates.toml", "over"),
+        ("src/../gates.toml", "over"),
+        ("gate-exceptions.toml", "over"),
+        ("gates/gates.go", "name another file"),
+        ("src/main.rs", "was not made by render"),
+    ] {
+        world.write("gates.toml", &START.replace("src/gates.rs", path));
+        let before = world.all();
+        for line in ["render", "verify", &world.add("A", "")] {
+            let error = world.bad(line);
+            assert!(error.contains(why), "{path}, {line}: {error}");
+        }
+        assert_eq!(world.all(), before, "{path}");
+    }
+}
+
+#[test]
+fn ends_of_lines_stay_as_they_are() {
+    let world = World::new();
+    world.write("gates.toml", &START.replace('\n', "\r\n"));
+    world.good(&world.add("A", ""));
+    let text = world.read("gates.toml");
+    assert!(text.contains("[gate.A]\r\n") && text.matches('\n').count() == text.matches("\r\n").count(), "{text:?}");
+}
+
+#[test]
+fn who_starts_from_nothing_is_told_how() {
+    let world = World::new();
+    fs::remove_file(world.path("gates.toml")).unwrap();
+    for line in [&world.add("A", ""), "list", "verify", "render", "plan --to OKD", "promote A --to Default"] {
+        let error = world.bad(line);
+        assert!(error.contains("schema = 1\n  version = ") && error.contains("--file"), "{line}: {error}");
+    }
+    world.write("gates.toml", "schema = 1\nversion = \"1.0.0\"   # what this will be released as\n");
+    world.good(&world.add("A", ""));
+}
+
+/// Evidence is needed for Default; given for a preview it is told, and holds up nobody.
+#[test]
+fn evidence_is_told_wherever_it_is_given() {
+    let world = World::new();
+    world.good(&world.add("A", ""));
+    world.write("few/1.XML", "<testsuite><testcase name=\"[FeatureGate:A] one\"/></testsuite>");
+    let said = world.good("promote A --to TechPreviewNoUpgrade --evidence DIR/few --dry-run");
+    let want = "evidence for A in profile default: 1 tests in 1 files, not enough for Default\n  \
+                1 tests have [FeatureGate:A] in their names, 5 are needed; 1 files were read\n";
+    assert!(said.starts_with(want), "{said}");
+    let said = world.bad("promote A --to Default --evidence DIR/few");
+    assert!(said.contains("\"[FeatureGate:A] one\" has 1 runs, 14 are needed"), "{said}");
+    world.evidence("A");
+    let said = world.good("promote A --to Default --evidence DIR/junit --dry-run");
+    assert!(said.starts_with("evidence for A in profile default: 5 tests in 14 files, enough for Default\n"), "{said}");
+    let json: serde_json::Value =
+        serde_json::from_str(&world.good("promote A --to DevPreviewNoUpgrade --evidence DIR/junit -w json")).unwrap();
+    let report = &json["evidence"]["default"];
+    assert_eq!((&report["files"], &report["lacks"]), (&14.into(), &serde_json::json!([])));
+    assert_eq!(report["tests"]["0 [FeatureGate:A]"], serde_json::json!({"runs": 14, "passed": 14}));
+    let json: serde_json::Value =
+        serde_json::from_str(&world.good("promote A --to TechPreviewNoUpgrade -w json")).unwrap();
+    assert_eq!(json["evidence"], serde_json::json!({}));
+    world.write("few/broken.xml", "<testsuite>");
+    assert!(world.bad("promote A --to OKD --evidence DIR/few").contains("broken.xml: it is not XML"));
+}
+
 #[test]
 fn exceptions_are_the_only_way_round_and_are_shown() {
     let world = World::new();
@@ -216,6 +308,11 @@ fn exceptions_are_the_only_way_round_and_are_shown() {
     assert!(world.bad("promote A --to Default").contains("line 1: exception.reason: is missing"));
     world.write("gate-exceptions.toml", "[[exception]]\ngate = \"A\"\nset = \"Default\"\nreason = \"No farm yet.\"\n");
     world.good("promote A --to Default");
+    let sound = world.read("gate-exceptions.toml");
+    world.write("gate-exceptions.toml", &sound.replace("\"A\"", "\"Z\""));
+    let said = world.bad("verify");
+    assert_eq!(said, "an exception is for Z, which is no gate\n1 to mend in gate-exceptions.toml\n");
+    world.write("gate-exceptions.toml", &sound);
     let said = world.good("list");
     assert!(said.contains("exception: A to Default in all profiles: No farm yet.\n"), "{said}");
     let json: serde_json::Value = serde_json::from_str(&world.good("list -w json")).unwrap();
@@ -316,7 +413,14 @@ fn bootstrap_gets_one_row_for_the_payload() {
             manifest.replace("TechPreviewNoUpgrade", "CustomNoUpgrade, customNoUpgrade: {enabled: [Z]}"),
             "does not know Z",
         ),
-        (manifest.replace("spec:", "spec: {}\nspec:"), "duplicate"),
+        (
+            manifest.replace("TechPreviewNoUpgrade", "TechPreviewNoUpgrade, customNoUpgrade: {enabled: [A]}"),
+            "spec.customNoUpgrade is allowed only with featureSet CustomNoUpgrade",
+        ),
+        (
+            manifest.replace("spec:", "spec: {}\nspec:"),
+            "bad.yaml: it is not YAML: line 5 column 1: duplicate mapping key: spec",
+        ),
     ] {
         world.write("bad.yaml", &text);
         let error = world.bad("render --payload-version 1.4.1 --manifest DIR/bad.yaml");
@@ -327,13 +431,16 @@ fn bootstrap_gets_one_row_for_the_payload() {
     world.write("bad.yaml", &manifest.replace("TechPreviewNoUpgrade", "CustomNoUpgrade"));
     world.good("render --payload-version 1.4.1 --manifest DIR/bad.yaml");
     assert!(world.bad("render --payload-version= --manifest DIR/fg.yaml").contains("the version is empty"));
+    assert!(world.bad("render --payload-version 1.4.1_ --manifest DIR/fg.yaml").contains("\"1.4.1 \" is no version"));
+    let said = world.good("render --payload-version 1.4.1 --manifest DIR/fg.yaml --output -");
+    assert!(said.starts_with('{') && !world.path("-").exists(), "{said}");
 }
 
 /// Generated code is taken by the compilers it is for.
 #[test]
 fn generated_code_compiles() {
     let world = World::new();
-    for name in ["FastPath", "net.slow-path", "4K", "Self"] {
+    for name in ["FastPath", "net.slow-path", "4K", "Self", "ALL", "All", "Name", "-"] {
         world.good(&world.add(name, ""));
     }
     let rustc = Command::new("rustc")

@@ -16,8 +16,12 @@ pub enum ConnectError {
 pub enum ApiError {
     #[error("{attempted} is no request")]
     Request { attempted: String, source: http::Error },
-    #[error("{attempted} failed: {}", short(source))]
-    Refused { attempted: String, source: Box<kube::Error> },
+    /// The cause is told in the message, and is no source: who prints the chain would print it twice, and the client's own
+    /// words for what the API said are no text for people.
+    #[error("{attempted} failed: {}", short(cause))]
+    Refused { attempted: String, cause: Box<kube::Error> },
+    #[error("{attempted} was answered with something that is no list")]
+    NotAList { attempted: String },
     #[error("{attempted} was not answered within {seconds} seconds")]
     TooLate { attempted: String, seconds: u64 },
 }
@@ -41,8 +45,8 @@ impl ApiError {
     }
 
     pub fn cause(&self) -> Cause {
-        let ApiError::Refused { source, .. } = self else { return Cause::Other };
-        match source.as_ref() {
+        let ApiError::Refused { cause, .. } = self else { return Cause::Other };
+        match cause.as_ref() {
             kube::Error::Api(status) => match status.code {
                 404 => Cause::NotFound,
                 409 if is_about_owners(status) => Cause::Owned,
@@ -56,7 +60,7 @@ impl ApiError {
 
     /// False if nobody answered, so that nothing is known of what would have been said.
     pub fn is_answer(&self) -> bool {
-        matches!(self, ApiError::Refused { source, .. } if matches!(source.as_ref(), kube::Error::Api(_)))
+        matches!(self, ApiError::Refused { cause, .. } if matches!(cause.as_ref(), kube::Error::Api(_)))
     }
 }
 
@@ -65,10 +69,25 @@ fn is_about_owners(status: &kube::core::Status) -> bool {
     causes.into_iter().any(|cause| cause.reason == "FieldManagerConflict")
 }
 
-/// The API's own message, where it gave one.
+/// The API's own message, where it gave one; else all that is known of what went wrong on the way.
 fn short(error: &kube::Error) -> String {
     match error {
-        kube::Error::Api(status) => status.message.clone(),
-        other => other.to_string(),
+        kube::Error::Api(status) if !status.message.is_empty() => status.message.clone(),
+        kube::Error::Api(status) => format!("{} {}", status.code, status.reason).trim().to_owned(),
+        other => chain(other),
     }
+}
+
+/// Each cause once: many errors repeat the one below them.
+fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        let said = cause.to_string();
+        if !text.contains(&said) {
+            text.push_str(&format!(": {said}"));
+        }
+        source = cause.source();
+    }
+    text
 }

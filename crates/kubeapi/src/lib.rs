@@ -28,12 +28,14 @@ const ANSWER_MAX: Duration = Duration::from_secs(15);
 #[derive(Clone)]
 pub struct Kube {
     client: Client,
+    /// Who asks; see [`Kube::named`].
+    name: Option<&'static str>,
 }
 
 /// Over any way to an API, such as one that a test has made up.
 impl From<Client> for Kube {
     fn from(client: Client) -> Kube {
-        Kube { client }
+        Kube { client, name: None }
     }
 }
 
@@ -48,7 +50,14 @@ impl Kube {
             }
             None => Config::infer().await.map_err(ConnectError::Infer)?,
         };
-        Ok(Kube { client: Client::try_from(config).map_err(ConnectError::Client)? })
+        Ok(Kube::from(Client::try_from(config).map_err(ConnectError::Client)?))
+    }
+
+    /// The same under a name: all that is written has it as its field manager, so that `managedFields` tell who it was, and
+    /// every request has it as its user agent, so that logs of the API do. Without one the API writes `unknown`.
+    #[must_use]
+    pub fn named(self, name: &'static str) -> Kube {
+        Kube { name: Some(name), ..self }
     }
 
     /// The newest there is: the API asks its store, not a cache.
@@ -62,12 +71,20 @@ impl Kube {
 
     /// All objects with the label, which is `key=value`. Lists of one answer: what is listed here is few.
     pub async fn list(&self, place: &Place, label: Option<&str>) -> Result<Vec<Value>, ApiError> {
-        let mut list = self.call(Method::GET, &place.list(label), place.accept(true), Body::None).await?;
+        let path = place.list(label);
+        let mut list = self.call(Method::GET, &path, place.accept(true), Body::None).await?;
         let (kind, version) = (list["kind"].clone(), list["apiVersion"].clone());
-        let Value::Array(mut items) = list["items"].take() else { return Ok(Vec::new()) };
+        let kind = kind.as_str().and_then(|kind| kind.strip_suffix("List")).map(str::to_owned);
+        let items = list.get_mut("items").map(Value::take).unwrap_or_default();
+        let (mut items, kind) = match (items, kind) {
+            (Value::Array(items), kind) => (items, kind.unwrap_or_default()),
+            // Go writes a list of nothing so.
+            (Value::Null, Some(_)) => return Ok(Vec::new()),
+            // Whatever it is, it must not pass for a list of nothing: records would seem to be gone.
+            _ => return Err(ApiError::NotAList { attempted: format!("GET {path}") }),
+        };
         // Items of a list may leave out what the list says.
-        let kind = kind.as_str().and_then(|kind| kind.strip_suffix("List")).unwrap_or_default().to_owned();
-        for item in items.iter_mut().filter(|item| item.get("kind").is_none()) {
+        for item in items.iter_mut().filter(|item| item.is_object() && item.get("kind").is_none()) {
             item["kind"] = kind.clone().into();
             item["apiVersion"] = version.clone();
         }
@@ -75,16 +92,17 @@ impl Kube {
     }
 
     pub async fn create(&self, place: &Place, object: &Value) -> Result<Value, ApiError> {
-        self.call(Method::POST, &place.all(), JSON, Body::Json(object)).await
+        self.call(Method::POST, &place::managed(place.all(), self.name), JSON, Body::Json(object)).await
     }
 
     /// Refused as a conflict if the object has moved on since it was read.
     pub async fn update(&self, place: &Place, object: &Value) -> Result<Value, ApiError> {
-        self.call(Method::PUT, &place.object(name_of(object)), JSON, Body::Json(object)).await
+        let path = place::managed(place.object(name_of(object)), self.name);
+        self.call(Method::PUT, &path, JSON, Body::Json(object)).await
     }
 
     pub async fn update_status(&self, place: &Place, object: &Value) -> Result<Value, ApiError> {
-        let path = format!("{}/status", place.object(name_of(object)));
+        let path = place::managed(format!("{}/status", place.object(name_of(object))), self.name);
         self.call(Method::PUT, &path, JSON, Body::Json(object)).await
     }
 
@@ -111,11 +129,19 @@ impl Kube {
             // JSON is YAML.
             Body::Apply(value) => ("application/apply-patch+yaml", value.to_string().into_bytes()),
         };
-        let request = Request::builder().method(method).uri(path).header("accept", accept).header("content-type", kind);
+        let request = self.request(method, path, accept).header("content-type", kind);
         let request = request.body(body).map_err(|error| ApiError::request(&attempted, error))?;
         match tokio::time::timeout(ANSWER_MAX, self.client.request::<Value>(request)).await {
-            Ok(answer) => answer.map_err(|source| ApiError::Refused { attempted, source: Box::new(source) }),
+            Ok(answer) => answer.map_err(|error| ApiError::Refused { attempted, cause: Box::new(error) }),
             Err(_) => Err(ApiError::TooLate { attempted, seconds: ANSWER_MAX.as_secs() }),
+        }
+    }
+
+    fn request(&self, method: Method, path: &str, accept: &str) -> http::request::Builder {
+        let request = Request::builder().method(method).uri(path).header("accept", accept);
+        match self.name {
+            Some(name) => request.header("user-agent", format!("{name}/{}", env!("CARGO_PKG_VERSION"))),
+            None => request,
         }
     }
 }

@@ -34,7 +34,7 @@ impl Place {
 
     pub(crate) fn apply(&self, name: &str, manager: &str, force: bool) -> String {
         let force = if force { "&force=true" } else { "" };
-        format!("{}?fieldManager={}{force}", self.object(name), escape(manager))
+        managed(self.object(name), Some(manager)) + force
     }
 
     pub(crate) fn all(&self) -> String {
@@ -60,6 +60,14 @@ impl Place {
         path += &label.map(|label| format!("&labelSelector={}", escape(label))).unwrap_or_default();
         path += &from.map(|from| format!("&resourceVersion={}", escape(from))).unwrap_or_default();
         path
+    }
+}
+
+/// The path of a write with the name of the one who writes.
+pub(crate) fn managed(path: String, manager: Option<&str>) -> String {
+    match manager {
+        Some(manager) => format!("{path}?fieldManager={}", escape(manager)),
+        None => path,
     }
 }
 

@@ -1,7 +1,7 @@
 //! Watches. One that ends, for whatever reason, is for the caller to begin again, after a fresh look.
 
 use futures_util::{Stream, StreamExt};
-use http::Request;
+use http::Method;
 use kube::core::WatchEvent;
 use serde_json::Value;
 
@@ -20,11 +20,11 @@ impl Kube {
     ) -> Result<impl Stream<Item = Result<(Value, bool), ApiError>> + Send + use<>, ApiError> {
         let path = place.watch(label, from, WATCH_SECONDS);
         let attempted = format!("watching {path}");
-        let request = Request::get(&path)
-            .header("accept", place.accept(false))
+        let request = self
+            .request(Method::GET, &path, place.accept(false))
             .body(Vec::new())
             .map_err(|error| ApiError::request(&attempted, error))?;
-        let refused = move |source| ApiError::Refused { attempted: attempted.clone(), source: Box::new(source) };
+        let refused = move |error| ApiError::Refused { attempted: attempted.clone(), cause: Box::new(error) };
         let events = self.client.request_events::<Value>(request).await.map_err(refused.clone())?;
         Ok(events.filter_map(move |event| {
             let event = match event {

@@ -72,7 +72,10 @@ impl Sources {
     async fn open(command: &Ofrep) -> Result<Sources, Box<dyn Error>> {
         let kube = match command.no_feature_sets {
             true => None,
-            false => Some(kubeapi::Kube::connect(command.kubeconfig.as_deref()).await?),
+            false => {
+                let kube = kubeapi::Kube::connect(command.kubeconfig.as_deref()).await?;
+                Some(kube.named(featureset::manager::OFREP))
+            }
         };
         let store = match command.store_endpoints.is_empty() {
             true => None,

@@ -2,6 +2,10 @@
 
 #[path = "feature_sets/field_gates.rs"]
 mod field_gates;
+#[path = "feature_sets/names.rs"]
+mod names;
+#[path = "feature_sets/retire.rs"]
+mod retire;
 #[path = "feature_sets/story.rs"]
 mod story;
 
@@ -137,6 +141,15 @@ impl World {
             .env("HOME", self.dir.path())
             .output()
             .unwrap();
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        if said.status.success() { Ok(text(&said.stdout)) } else { Err(text(&said.stderr)) }
+    }
+
+    /// `lockgate gates` with the cluster of this world.
+    fn command(&self, args: &[&str]) -> Result<String, String> {
+        let mut command = Command::new(LOCKGATE);
+        command.arg("gates").args(args).env("KUBECONFIG", self.path("api/admin.kubeconfig"));
+        let said = command.output().unwrap();
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         if said.status.success() { Ok(text(&said.stdout)) } else { Err(text(&said.stderr)) }
     }

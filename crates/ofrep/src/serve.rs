@@ -81,7 +81,9 @@ async fn events(State(mut views): State<Views>) -> Sse<impl Stream<Item = Result
     views.mark_unchanged();
     let changes = WatchStream::from_changes(views)
         .map(|_| Ok(Event::default().event("message").data(r#"{"type":"refetchEvaluation"}"#)));
-    Sse::new(changes).keep_alive(KeepAlive::new().interval(Duration::from_secs(30)))
+    // The head of the answer goes out with the first bytes: without any, clients would take the stream for one that does not open.
+    let opened = futures_util::stream::once(async { Ok(Event::default().comment("open")) });
+    Sse::new(opened.chain(changes)).keep_alive(KeepAlive::new().interval(Duration::from_secs(30)))
 }
 
 fn respond(Answer { status, body, etag }: Answer) -> Response<Body> {

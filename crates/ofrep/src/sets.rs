@@ -32,7 +32,7 @@ pub fn flags(
     let names = row.enabled.iter().chain(&row.disabled).filter(ours).collect::<BTreeSet<_>>();
     flags.extend(names.into_iter().filter_map(|name| one(sets, stale, row, name)));
     metadata["version"] = row.version.clone().into();
-    metadata["featureSet"] = sets.feature_set.clone().into();
+    metadata["featureSet"] = sets.feature_set(&row.version).into();
     Ok(())
 }
 
@@ -69,7 +69,8 @@ fn row_for<'a>(sets: &'a Sets, version: Option<&str>) -> Result<&'a Row, Refusal
 
 fn one(sets: &Sets, stale: bool, row: &Row, key: &str) -> Option<Value> {
     let value = row.get(key)?;
-    let mut metadata = json!({"version": row.version, "featureSet": sets.feature_set, "digest": row.digest()});
+    let mut metadata =
+        json!({"version": row.version, "featureSet": sets.feature_set(&row.version), "digest": row.digest()});
     if let Some(info) = sets.info(&row.version, key) {
         metadata["stage"] = info.stage.clone().into();
         metadata["owner"] = info.owner.clone().into();

@@ -52,7 +52,8 @@ impl<T> Source<T> {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Sets {
     pub rows: Vec<Row>,
-    pub feature_set: String,
+    /// By version, the set that its row is made from.
+    pub feature_sets: BTreeMap<String, String>,
     /// The version of callers that do not say theirs.
     pub desired: Option<String>,
     /// Who owns which gate, by version.
@@ -68,7 +69,7 @@ impl Sets {
         let rows = object.map(|object| object.status.feature_gates.iter().map(|row| row.to_row()).collect());
         Sets {
             rows: rows.unwrap_or_default(),
-            feature_set: object.and_then(|object| object.spec.feature_set.clone()).unwrap_or_default(),
+            feature_sets: object.map(feature_sets).unwrap_or_default(),
             desired: cluster_version.and_then(ClusterVersion::latest).map(str::to_owned),
             registries,
         }
@@ -78,6 +79,10 @@ impl Sets {
         self.rows.iter().find(|row| row.version == version)
     }
 
+    pub fn feature_set(&self, version: &str) -> &str {
+        self.feature_sets.get(version).map(String::as_str).unwrap_or_default()
+    }
+
     pub fn info(&self, version: &str, gate: &str) -> Option<&GateInfo> {
         self.registries.get(version)?.gates.get(gate)
     }
@@ -85,6 +90,10 @@ impl Sets {
     pub fn versions(&self) -> Vec<&str> {
         self.rows.iter().map(|row| row.version.as_str()).collect()
     }
+}
+
+fn feature_sets(object: &FeatureGate) -> BTreeMap<String, String> {
+    object.versions().into_iter().map(|version| (version.to_owned(), object.set_of_row(version))).collect()
 }
 
 /// What matters to callers of a store's status: indices, which move with every entry, do not.

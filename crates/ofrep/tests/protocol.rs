@@ -7,7 +7,7 @@ use axum::{
     body::Body,
     http::{Request, Response},
 };
-use featureset::{GatesFile, Registry, Row};
+use featureset::{GatesFile, Registry, Row, object::FeatureGate};
 use http_body_util::BodyExt;
 use ofrep::{EVENTS, Sets, Source, Store, StoreFeature, Tokens, View, router};
 use serde_json::{Value, json};
@@ -25,7 +25,7 @@ fn sets() -> Sets {
     };
     Sets {
         rows: vec![row("1.5.0", &["A"], &["B"]), row("1.4.0", &[], &["A"])],
-        feature_set: "DevPreviewNoUpgrade".to_owned(),
+        feature_sets: ["1.5.0", "1.4.0"].map(|version| (version.to_owned(), "DevPreviewNoUpgrade".to_owned())).into(),
         desired: Some("1.5.0".to_owned()),
         registries: BTreeMap::from([("1.5.0".to_owned(), registry)]),
     }
@@ -97,6 +97,24 @@ async fn one_gate() {
     assert_eq!((status, &body["value"]), (200, &json!(false)));
 }
 
+/// While the rows stay those of a one-way set that was left, that set is told, and not the one the object shows.
+#[tokio::test]
+async fn the_set_is_the_one_that_rows_are_made_from() {
+    let condition = json!({"type": "FeatureSetInForce", "status": "True", "reason": "TechPreviewNoUpgrade",
+        "message": "rows are made from it, but of 1.3.0 (Default)"});
+    let row = |version| json!({"version": version, "enabled": [{"name": "A"}], "disabled": []});
+    let object = json!({"metadata": {"name": "cluster"}, "spec": {"featureSet": "OKD"},
+        "status": {"conditions": [condition], "featureGates": [row("1.4.0"), row("1.3.0")]}});
+    let object: FeatureGate = serde_json::from_value(object).unwrap();
+    let router = routed(View { sets: Source::known(Sets::new(Some(&object), None, BTreeMap::new())), ..view() });
+    for (version, set) in [("1.4.0", "TechPreviewNoUpgrade"), ("1.3.0", "")] {
+        let context = json!({"context": {"version": version}}).to_string();
+        let (_, one) = json_of(call(&router, &format!("{ONE}A"), &context, None).await).await;
+        let (_, all) = json_of(call(&router, ALL, &context, None).await).await;
+        assert_eq!([&one["metadata"]["featureSet"], &all["metadata"]["featureSet"]], [set, set], "{version}");
+    }
+}
+
 #[tokio::test]
 async fn refusals() {
     let router = routed(view());
@@ -164,6 +182,9 @@ async fn a_change_is_an_event() {
     let response = router.oneshot(Request::get(EVENTS).body(Body::empty()).unwrap()).await.unwrap();
     assert_eq!(response.headers()["content-type"], "text/event-stream");
     let mut body = response.into_body();
+    // A line that is no event opens the stream, so that clients need not wait for a change to know that it is there.
+    let opened = body.frame().await.unwrap().unwrap().into_data().unwrap();
+    assert_eq!(&opened[..], b": open\n\n");
     let early = tokio::time::timeout(std::time::Duration::from_millis(50), body.frame()).await;
     assert!(early.is_err(), "{early:?}");
     sender.send_replace(Arc::new(View::default()));

@@ -25,7 +25,7 @@ const BUSY_MAX: u32 = 8;
 
 /// Runs until `stop` is done; then gives the lease back.
 pub async fn run(options: Options, stop: impl Future<Output = ()>) -> Result<(), ConnectError> {
-    let kube = Kube::connect(options.kubeconfig.as_deref()).await?;
+    let kube = Kube::connect(options.kubeconfig.as_deref()).await?.named(featureset::manager::CONTROLLER);
     let places = Places::new(&options.namespace);
     let (mut leader, held) = Leader::new(kube.clone(), places.leases.clone(), &options);
     let changed = Arc::new(Notify::new());

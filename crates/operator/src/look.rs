@@ -60,6 +60,8 @@ pub struct Kept {
 pub struct Look {
     feature_gate: Option<FeatureGate>,
     cluster_version: Option<ClusterVersion>,
+    /// Why it is not known, though there is one.
+    cluster_version_unreadable: Option<String>,
     cluster_operator: Option<ClusterOperator>,
     definitions: Definitions,
     audit: Result<Trail, AuditError>,
@@ -69,15 +71,19 @@ pub struct Look {
 impl Look {
     /// The choice is read before the audit trail: whatever was recorded for it is seen.
     pub async fn take(kube: &Kube, places: &Places, options: &Options, kept: &mut Kept) -> Result<Look, LookError> {
-        let feature_gate = read(kube, &places.feature_gates, FeatureGate::KIND, FeatureGate::NAME).await?;
-        let cluster_version = read(kube, &places.cluster_versions, ClusterVersion::KIND, ClusterVersion::NAME).await?;
-        let cluster_operator =
-            read(kube, &places.cluster_operators, ClusterOperator::KIND, &options.operator_name).await?;
+        let feature_gate = kube.get(&places.feature_gates, FeatureGate::NAME).await?;
+        let feature_gate = feature_gate.map(|it| with_status(it, FeatureGate::KIND, FeatureGate::NAME)).transpose()?;
+        let (cluster_version, cluster_version_unreadable) =
+            told(read(kube, &places.cluster_versions, ClusterVersion::KIND, ClusterVersion::NAME).await)?;
+        let name = &options.operator_name;
+        let cluster_operator = kube.get(&places.cluster_operators, name).await?;
+        let cluster_operator = cluster_operator.map(|it| with_status(it, ClusterOperator::KIND, name)).transpose()?;
         kept.records.refresh(kube, &places.config_maps, &options.registry.version).await?;
         let leases = kube.list(&places.leases, Some(&format!("{LABEL}={}", ack::LABEL_VALUE))).await?;
         Ok(Look {
             feature_gate,
             cluster_version,
+            cluster_version_unreadable,
             cluster_operator,
             definitions: kept.field_gates.look(kube, &places.definitions).await,
             audit: kept.records.trail(),
@@ -95,6 +101,7 @@ impl Look {
             operator_name: &options.operator_name,
             feature_gate: self.feature_gate.as_ref(),
             cluster_version: self.cluster_version.as_ref(),
+            cluster_version_unreadable: self.cluster_version_unreadable.as_deref(),
             cluster_operator: self.cluster_operator.as_ref(),
             registries: kept.records.registries(),
             registry_objects: kept.records.metadata(),
@@ -105,6 +112,24 @@ impl Look {
             now: (seconds, &text),
             seconds_of: kubeapi::seconds_of,
         })
+    }
+}
+
+/// A status that is none, by whatever hand, is written anew: it is the controller's. The rest must be readable.
+fn with_status<T: DeserializeOwned>(mut object: Value, kind: &'static str, name: &str) -> Result<T, LookError> {
+    serde_json::from_value(object.clone()).or_else(|error| {
+        tracing::warn!(%error, kind, name, "the status cannot be read; it is made anew");
+        drop(object.as_object_mut().map(|fields| fields.remove("status")));
+        serde_json::from_value(object).map_err(|source| LookError::Object { kind, name: name.to_owned(), source })
+    })
+}
+
+/// What is there and cannot be read is for a condition, which all see; that nobody answers is not.
+fn told<T>(read: Result<Option<T>, LookError>) -> Result<(Option<T>, Option<String>), LookError> {
+    match read {
+        Ok(object) => Ok((object, None)),
+        Err(LookError::Object { source, .. }) => Ok((None, Some(source.to_string()))),
+        Err(error) => Err(error),
     }
 }
 
@@ -188,4 +213,33 @@ async fn forget(kube: &Kube, place: &Place, ack: &Ack) -> Result<&'static str, A
         tracing::info!(component = ack.component, instance = ack.instance, "removed an acknowledgement of long ago");
     }
     Ok("removal of an acknowledgement")
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_broken_status_is_made_anew_and_a_broken_choice_is_told() {
+        let broken =
+            json!({"metadata": {"name": "cluster"}, "spec": {"featureSet": "OKD"}, "status": {"featureGates": "x"}});
+        let read: FeatureGate = with_status(broken, FeatureGate::KIND, "cluster").unwrap();
+        assert_eq!((read.spec.feature_set.as_deref(), read.status.feature_gates.len()), (Some("OKD"), 0));
+        assert!(with_status::<FeatureGate>(json!([1]), FeatureGate::KIND, "cluster").is_err());
+        let broken = json!({"spec": {"featureSet": 3}});
+        let error = with_status::<FeatureGate>(broken, FeatureGate::KIND, "cluster").unwrap_err();
+        assert_eq!(error.to_string(), "FeatureGate cluster cannot be read");
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_told_and_nobody_answering_is_an_error() {
+        let source = serde_json::from_str::<String>("3").unwrap_err();
+        let unreadable = LookError::Object { kind: ClusterVersion::KIND, name: "version".to_owned(), source };
+        let (object, why) = told::<ClusterVersion>(Err(unreadable)).unwrap();
+        assert!(object.is_none() && why.unwrap().contains("expected a string"));
+        let silent = ApiError::TooLate { attempted: "GET".to_owned(), seconds: 1 };
+        assert!(told::<ClusterVersion>(Err(silent.into())).is_err());
+    }
 }

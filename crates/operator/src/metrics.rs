@@ -58,7 +58,11 @@ impl Metrics {
             steps: keep(&registry, IntCounterVec::new(steps, &["result"])?)?,
             seconds: keep(&registry, Histogram::with_opts(seconds.buckets(buckets))?)?,
             leads: leads.with_label_values(&[NAME]),
-            set: gauges("cluster_feature_set", "The chosen set: 1 if it allows upgrades, else 0.", &["name"])?,
+            set: gauges(
+                "cluster_feature_set",
+                "The set that rows are made from: 1 if it allows upgrades, else 0.",
+                &["name"],
+            )?,
             rows: keep(&registry, IntGauge::new("lockgate_gates_rows", "Versions that have a row.")?)?,
             enabled: gauges(
                 "feature_enabled",
@@ -152,7 +156,7 @@ impl Metrics {
     }
 
     fn show_rows(&self, object: &FeatureGate, registries: &Registries) {
-        let name = object.spec.feature_set.as_deref().unwrap_or_default();
+        let name = &object.set_in_force();
         let upgrades = name.parse::<Set>().is_ok_and(Set::allows_upgrades);
         self.set.with_label_values(&[name]).set(upgrades.into());
         self.rows.set(object.status.feature_gates.len() as i64);

@@ -17,6 +17,11 @@ pub fn check(file: &GatesFile, findings: &mut Findings) {
     for profile in file.profiles.iter().filter(|profile| !is_profile(profile)) {
         findings.add("profiles", format!("{profile:?} is not a name of letters, digits and dashes"));
     }
+    for (key, path) in file.output.paths() {
+        if path.is_empty() || path.starts_with('/') {
+            findings.add(&format!("output.{key}"), format!("must be a path from the folder of this file, is {path:?}"));
+        }
+    }
     for gate in file.gates.values() {
         check_gate(file, gate, findings);
         check_order(file, gate, findings);

@@ -33,7 +33,10 @@ pub fn edit(text: &str, edits: &[Edit]) -> Result<String, toml_edit::TomlError> 
             Edit::Retire { gate, version } => retire(&mut document, gate, *version),
         }
     }
-    Ok(document.to_string())
+    let new = document.to_string();
+    // The parser reads both ends of lines and writes one.
+    let is_windows = text.contains('\n') && text.matches('\n').count() == text.matches("\r\n").count();
+    Ok(if is_windows { new.replace("\r\n", "\n").replace('\n', "\r\n") } else { new })
 }
 
 fn list<'a>(texts: impl IntoIterator<Item = &'a str>) -> Item {

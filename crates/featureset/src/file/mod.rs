@@ -38,6 +38,14 @@ pub struct Output {
     pub docs: Option<String>,
 }
 
+impl Output {
+    /// What is named, with its key.
+    fn paths(&self) -> impl Iterator<Item = (&'static str, &str)> {
+        let all = [("rust", &self.rust), ("go", &self.go), ("manifests", &self.manifests), ("docs", &self.docs)];
+        all.into_iter().filter_map(|(key, path)| path.as_deref().map(|path| (key, path)))
+    }
+}
+
 /// One thing that is wrong with the file.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {}{what}", if key.is_empty() { String::new() } else { format!("{key}: ") })]

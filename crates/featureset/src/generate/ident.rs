@@ -29,9 +29,11 @@ pub fn ident(name: &str) -> String {
     }
     match ident.as_str() {
         "Self" => "SelfGate".to_owned(),
+        // Rust's list of all gates, Go's, and Go's type of names.
+        "ALL" => "ALLGate".to_owned(),
         "All" => "AllGate".to_owned(),
         "Name" => "NameGate".to_owned(),
-        _ if ident.starts_with(|c: char| c.is_ascii_digit()) => format!("Gate{ident}"),
+        _ if ident.is_empty() || ident.starts_with(|c: char| c.is_ascii_digit()) => format!("Gate{ident}"),
         _ => ident,
     }
 }
@@ -49,6 +51,8 @@ mod tests {
     #[test_case("network.fast-path" => "NetworkFastPath")]
     #[test_case("4K" => "Gate4K")]
     #[test_case("self" => "SelfGate")]
+    #[test_case("ALL" => "ALLGate")]
+    #[test_case("-" => "Gate")]
     #[test_case("all" => "AllGate")]
     fn idents(name: &str) -> String {
         super::ident(name)

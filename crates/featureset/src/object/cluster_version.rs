@@ -101,7 +101,8 @@ impl ClusterVersion {
 
     /// Versions that parts of the cluster may run with: all since the last one that was completed.
     pub fn running(&self) -> Vec<&str> {
-        let done = self.status.history.iter().position(|update| update.state == UpdateState::Completed);
+        let is_done = |update: &Update| update.state == UpdateState::Completed && !update.version.is_empty();
+        let done = self.status.history.iter().position(is_done);
         let since = self.status.history.iter().take(done.map_or(usize::MAX, |done| done + 1));
         let desired = std::iter::once(self.status.desired.version.as_str());
         let all: std::collections::BTreeSet<&str> =

@@ -5,6 +5,7 @@ mod cluster_operator;
 mod cluster_version;
 mod condition;
 mod feature_gate;
+mod in_force;
 
 use std::collections::BTreeMap;
 
@@ -15,6 +16,7 @@ pub use cluster_operator::{ClusterOperator, ClusterOperatorStatus, OperandVersio
 pub use cluster_version::{ClusterVersion, ClusterVersionStatus, HISTORY_MAX, Release, Update, UpdateState};
 pub use condition::{Condition, ConditionStatus, find_condition, set_condition};
 pub use feature_gate::{CustomLists, FeatureGate, FeatureGateSpec, FeatureGateStatus, GateName, StatusRow};
+pub use in_force::{FEATURE_SET_IN_FORCE, InForce, UNKNOWN};
 
 pub const GROUP: &str = "config.openshift.io";
 pub const API_VERSION: &str = "config.openshift.io/v1";

@@ -1,7 +1,7 @@
 //! The conditions of the FeatureGate: each is always there, and says why it holds.
 
 use super::{Decided, rows::Determined};
-use crate::object::Condition;
+use crate::object::{Condition, FeatureGate, InForce};
 
 pub const DETERMINATION_DEGRADED: &str = "DeterminationDegraded";
 pub const ROWS_STALE: &str = "RowsStale";
@@ -39,6 +39,13 @@ pub(crate) fn conditions(decided: &Decided, determined: &Determined) -> Vec<Cond
         (FIELD_GATES_STALE, joined(&determined.fields.problems)),
     ];
     list.into_iter().map(|(kind, problem)| condition(kind, problem)).collect()
+}
+
+/// Which set the rows are made from. While it cannot be told which was chosen they stay, and so does this.
+pub(crate) fn in_force(object: &FeatureGate, decided: &Decided, determined: &Determined) -> Option<Condition> {
+    let before = InForce::of(object);
+    let now = decided.choice.as_ref().map(|choice| InForce::new(choice.set, &determined.kept, before.as_ref()));
+    now.or(before).map(|in_force| in_force.to_condition())
 }
 
 /// The gravest cause.

@@ -19,6 +19,7 @@ pub use condition::{
     DEPENDENCIES_UNMET, DETERMINATION_DEGRADED, FIELD_GATES_STALE, ONE_WAY_SET_LEFT, ROWS_STALE, UNKNOWN_GATES,
 };
 pub use fields::{Definitions, FieldWrite, Held};
+pub use report::{OPERATOR, ROWS};
 use rows::Determined;
 pub use unused::UNUSED_SINCE;
 
@@ -42,6 +43,8 @@ pub struct World<'a> {
     pub operator_name: &'a str,
     pub feature_gate: Option<&'a FeatureGate>,
     pub cluster_version: Option<&'a ClusterVersion>,
+    /// There is one, and this is why it cannot be read.
+    pub cluster_version_unreadable: Option<&'a str>,
     pub cluster_operator: Option<&'a ClusterOperator>,
     /// Registries in the cluster by version; those that cannot be read with the reason.
     pub registries: &'a BTreeMap<String, Result<Registry, String>>,
@@ -179,11 +182,16 @@ fn entry(world: &World<'_>, object: &FeatureGate, trail: &Trail, kind: Kind, cho
     })
 }
 
-/// The manager that wrote the spec last.
+/// The manager that wrote the choice last. Times are whole seconds, so within one an owner of what is chosen goes before whoever
+/// only made the object.
 fn actor(object: &FeatureGate) -> Option<String> {
     let managers = object.metadata.extra.get("managedFields")?.as_array()?;
     let of_spec = managers.iter().filter(|entry| entry["fieldsV1"].get("f:spec").is_some());
-    let latest = of_spec.max_by_key(|entry| entry["time"].as_str().unwrap_or_default().to_owned())?;
+    let chose = |entry: &Value| {
+        ["f:featureSet", "f:customNoUpgrade"].iter().any(|key| entry["fieldsV1"]["f:spec"].get(key).is_some())
+    };
+    let time = |entry: &Value| entry["time"].as_str().unwrap_or_default().to_owned();
+    let latest = of_spec.max_by_key(|entry| (chose(entry), time(entry)))?;
     latest["manager"].as_str().map(str::to_owned)
 }
 

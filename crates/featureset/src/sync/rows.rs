@@ -15,6 +15,8 @@ pub(crate) struct Determined {
     pub rows: Vec<StatusRow>,
     /// Why the own row, or that of the desired version, could not be determined.
     pub degraded: Option<(&'static str, String)>,
+    /// Versions whose row stays as it was, of whatever set that is.
+    pub kept: Vec<String>,
     /// Other versions whose row is as it was, each with reason and message.
     pub stale: Vec<(&'static str, String)>,
     /// Names in the custom lists that no version knows.
@@ -41,19 +43,33 @@ pub(crate) fn determine(world: &World<'_>, feature_gate: &FeatureGate, decided: 
             }
             Err((reason, why)) => {
                 determined.rows.extend(old.cloned());
+                determined.kept.extend(old.map(|old| old.version.clone()));
                 missing(world, &mut determined, &version, old.is_some(), reason, why);
             }
         }
     }
     determined.unknown = knowing.unwrap_or_default();
     if determined.degraded.is_none() && world.cluster_version.is_none() {
-        let message = "there is no ClusterVersion version, so it cannot be told which versions are installed; \
-                       lockgate gates version begin makes one";
-        determined.degraded = Some(("NoClusterVersion", message.to_owned()));
+        determined.degraded = Some(no_cluster_version(world));
     }
     determined.fields = fields::decide(world, &determined.rows);
     determined.conditions = condition::conditions(decided, &determined);
+    determined.conditions.extend(condition::in_force(feature_gate, decided, &determined));
     determined
+}
+
+fn no_cluster_version(world: &World<'_>) -> Cause {
+    match world.cluster_version_unreadable {
+        None => {
+            let message = "there is no ClusterVersion version, so it cannot be told which versions are installed; \
+                           lockgate gates version begin makes one";
+            ("NoClusterVersion", message.to_owned())
+        }
+        Some(why) => {
+            let message = "ClusterVersion version cannot be read, so it cannot be told which versions are installed";
+            ("ClusterVersionUnreadable", format!("{message}: {why}"))
+        }
+    }
 }
 
 /// Own version first, then the desired one, the history, and versions that somebody still runs with. Without a

@@ -52,6 +52,7 @@ fn chore(world: &World<'_>, object: &Value, used: bool) -> Option<Write> {
 fn marked(object: &Value, since: Option<&str>) -> Write {
     let mut object = object.clone();
     match since {
+        // It has annotations: by them it is a registry.
         Some(since) => object["metadata"]["annotations"][UNUSED_SINCE] = since.into(),
         None => drop(object["metadata"]["annotations"].as_object_mut().map(|all| all.remove(UNUSED_SINCE))),
     }

@@ -23,6 +23,7 @@ pub const NAMESPACE: &str = "lockgate-gates";
 pub struct Cluster {
     pub feature_gate: Option<FeatureGate>,
     pub cluster_version: Option<ClusterVersion>,
+    pub cluster_version_unreadable: Option<String>,
     pub cluster_operator: Option<ClusterOperator>,
     pub registries: Vec<Value>,
     pub audit: Vec<Value>,
@@ -78,6 +79,7 @@ impl Cluster {
             operator_name: ClusterOperator::NAME,
             feature_gate: self.feature_gate.as_ref(),
             cluster_version: self.cluster_version.as_ref(),
+            cluster_version_unreadable: self.cluster_version_unreadable.as_deref(),
             cluster_operator: self.cluster_operator.as_ref(),
             registries: &registries,
             registry_objects: &self.registries,
