@@ -10,7 +10,7 @@ use proto::etcdserverpb::{
 
 use crate::{Error, Store, permission::Access, store::has_root_role};
 
-/// The sender of an entry, and how many changes of users and roles its member knew of.
+/// The sender of an entry or a caller, and how many changes of users and roles its member knew of.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Who<'a> {
     pub user: &'a str,
@@ -50,7 +50,7 @@ impl Store {
         if !self.enabled {
             return Ok(());
         }
-        let judge = Judge { store: self, who: Who::of(r), keys_of };
+        let judge = self.judge(Who::of(r), keys_of);
         if administers(r) {
             return judge.admin();
         }
@@ -67,11 +67,42 @@ impl Store {
             judge.lease(r.id)
         } else if let Some(r) = &r.increment {
             judge.increment(r)
+        } else if let Some(r) = &r.auth_user_get {
+            judge.user_get(&r.name)
+        } else if let Some(r) = &r.auth_role_get {
+            judge.role_get(&r.role)
         } else {
             Ok(())
         }
     }
+
+    /// Whether a caller may read these keys; like the others below, for what is answered without the log.
+    pub fn may_read(&self, who: Who<'_>, key: &[u8], range_end: &[u8]) -> Result<(), Error> {
+        self.when_enabled(|| self.judge(who, &no_keys).keys(Access::Read, key, range_end))
+    }
+
+    pub fn may_write(&self, who: Who<'_>, key: &[u8]) -> Result<(), Error> {
+        self.when_enabled(|| self.judge(who, &no_keys).keys(Access::Write, key, b""))
+    }
+
+    pub fn may_administer(&self, who: Who<'_>) -> Result<(), Error> {
+        self.when_enabled(|| self.judge(who, &no_keys).admin())
+    }
+
+    pub fn may_txn(&self, who: Who<'_>, r: &TxnRequest, keys_of: &KeysOf<'_>) -> Result<(), Error> {
+        self.when_enabled(|| self.judge(who, keys_of).txn(r))
+    }
+
+    fn when_enabled(&self, judge: impl FnOnce() -> Result<(), Error>) -> Result<(), Error> {
+        if self.enabled { judge() } else { Ok(()) }
+    }
+
+    fn judge<'a>(&'a self, who: Who<'a>, keys_of: &'a KeysOf<'a>) -> Judge<'a> {
+        Judge { store: self, who, keys_of }
+    }
 }
+
+fn no_keys(_: i64, _: &mut dyn FnMut(&[u8]) -> bool) {}
 
 /// With authentication on.
 struct Judge<'a> {
@@ -133,6 +164,18 @@ impl Judge<'_> {
     fn increment(&self, r: &IncrementRequest) -> Result<(), Error> {
         self.keys(Access::Write, &r.key, b"")?;
         self.keys(Access::Read, &r.key, b"")
+    }
+
+    /// Everybody may ask about themselves.
+    fn user_get(&self, name: &str) -> Result<(), Error> {
+        if name == self.who.user { Ok(()) } else { self.admin() }
+    }
+
+    /// Everybody may ask about the roles they have.
+    fn role_get(&self, role: &str) -> Result<(), Error> {
+        let user = self.store.users.get(self.who.user.as_bytes());
+        let has_it = user.is_some_and(|user| user.roles.iter().any(|name| name == role));
+        if has_it { Ok(()) } else { self.admin() }
     }
 
     /// All of it, whichever branch will be taken.

@@ -21,6 +21,12 @@ pub enum Error {
     RoleEmpty,
     #[error("permission not given")]
     PermissionNotGiven,
+    #[error("authentication failed, invalid user ID or password")]
+    AuthFailed,
+    #[error("authentication is not enabled")]
+    AuthNotEnabled,
+    #[error("invalid auth token")]
+    InvalidAuthToken,
     /// The password cannot be read or hashed.
     #[error("authentication failed, password was given for no password user")]
     NoPasswordUser,

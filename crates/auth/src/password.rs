@@ -15,8 +15,10 @@ use crate::Error;
 /// Random bytes, from whoever applies.
 pub type Salt = [u8; 16];
 
-/// What `--bcrypt-cost` is unless it is given.
-const COST: u32 = 10;
+/// What `--bcrypt-cost` is unless it is given, and instead of one that bcrypt does not know.
+pub const COST_DEFAULT: u32 = 10;
+/// What bcrypt knows.
+pub const COSTS: std::ops::RangeInclusive<u32> = 4..=31;
 /// Go refuses longer ones; bcrypt would look at the first 72 bytes alone.
 const PASSWORD_BYTES_MAX: usize = 72;
 
@@ -38,18 +40,29 @@ pub fn carries_plain(r: &InternalRaftRequest) -> bool {
 /// The bytes to store for a password, or for the hash that came with the request.
 pub(crate) fn select(password: &str, hashed: &str, salt: Salt) -> Result<Bytes, Error> {
     if !password.is_empty() && hashed.is_empty() {
-        return hash(password, salt).ok_or(Error::NoPasswordUser);
+        return hash(password, COST_DEFAULT, salt).ok_or(Error::NoPasswordUser);
     }
     // Go passes over line ends.
     let text: String = hashed.chars().filter(|c| !matches!(c, '\r' | '\n')).collect();
     BASE64.decode(text).map(Bytes::from).map_err(|_| Error::NoPasswordUser)
 }
 
-fn hash(password: &str, salt: Salt) -> Option<Bytes> {
+/// The hash of a password in the form in which entries carry it. `None` if the password is too long.
+pub fn hash_to_propose(password: &str, cost: u32, salt: Salt) -> Option<String> {
+    Some(BASE64.encode(hash(password, cost, salt)?))
+}
+
+/// Whether a stored hash is that of the password. Takes long, on purpose.
+pub fn matches(password: &str, hash: &[u8]) -> bool {
+    // Longer ones than can be set today match by their first 72 bytes, as in Go: older releases stored such.
+    bcrypt::verify(password, std::str::from_utf8(hash).unwrap_or_default()).unwrap_or(false)
+}
+
+fn hash(password: &str, cost: u32, salt: Salt) -> Option<Bytes> {
     if password.len() > PASSWORD_BYTES_MAX {
         return None;
     }
-    let parts = bcrypt::hash_with_salt(password, COST, salt).ok()?;
+    let parts = bcrypt::hash_with_salt(password, cost, salt).ok()?;
     // The version that Go writes.
     Some(parts.format_for_version(bcrypt::Version::TwoA).into())
 }
@@ -82,5 +95,25 @@ mod tests {
         assert_eq!(bcrypt::verify("Secret", text).ok(), Some(false));
         assert!(select(&"x".repeat(72), "", [7; 16]).is_ok());
         assert_eq!(select(&"x".repeat(73), "", [7; 16]), Err(Error::NoPasswordUser));
+    }
+
+    #[test_case("secret" => true; "the password")]
+    #[test_case("Secret" => false; "another")]
+    #[test_case("" => false; "none")]
+    fn a_proposed_hash_matches(password: &str) -> bool {
+        let proposed = hash_to_propose("secret", 4, [7; 16]).unwrap();
+        let stored = select("", &proposed, [0; 16]).unwrap();
+        assert!(stored.starts_with(b"$2a$04$"), "{stored:?}");
+        matches(password, &stored)
+    }
+
+    #[test]
+    fn what_is_no_hash_matches_nothing() {
+        for stored in [&b""[..], b"secret", b"\xff", b"$2a$04$"] {
+            assert!(!matches("secret", stored));
+            assert!(!matches("", stored), "a user without password does not log in with an empty one");
+        }
+        assert_eq!(hash_to_propose(&"x".repeat(73), 4, [7; 16]), None);
+        assert!(matches(&"x".repeat(73), &select(&"x".repeat(72), "", [7; 16]).unwrap()));
     }
 }

@@ -94,11 +94,6 @@ pub enum StartError {
     #[error("the log's metadata cannot be read: {0}")]
     Metadata(String),
     #[error(
-        "authentication is enabled in this data dir, and this version does not support it: \
-         disable it with the etcd that wrote the dir (`etcdctl auth disable`), or go on with that etcd"
-    )]
-    AuthEnabled,
-    #[error(
         "entry {index} in the log holds {what}, which this version cannot apply; start the etcd that wrote it once"
     )]
     UnsupportedEntry { index: u64, what: String },
@@ -162,9 +157,6 @@ fn check_database(backend: &Backend, options: &BootstrapOptions) -> Result<(), S
     let judgement = schema::version::judge(schema::version::detect(&view)?, options.binary_version);
     if judgement != Judgement::Start {
         return Err(StartError::Version { judgement, data_dir: options.data_dir.clone() });
-    }
-    if schema::auth::enabled(&view) {
-        return Err(StartError::AuthEnabled);
     }
     (options.check_features)(schema::cluster::version(&view)?).map_err(StartError::Features)?;
     Ok(())
@@ -366,7 +358,7 @@ fn check_request(entry: &raftpb::Entry) -> Result<(), StartError> {
     let Some(data) = entry.data.clone().filter(|d| !d.is_empty()) else { return Ok(()) };
     let request = InternalRaftRequest::decode(data)
         .map_err(|_| unsupported(entry, "a request of the v2 API or of an unknown kind".into()))?;
-    if is_supported(&request) { Ok(()) } else { Err(unsupported(entry, describe_unsupported(&request))) }
+    if is_supported(&request) { Ok(()) } else { Err(unsupported(entry, UNKNOWN_KIND.into())) }
 }
 
 fn check_conf_change(entry: &raftpb::Entry) -> Result<(), StartError> {
@@ -379,6 +371,9 @@ fn check_conf_change(entry: &raftpb::Entry) -> Result<(), StartError> {
 fn unsupported(entry: &raftpb::Entry, what: String) -> StartError {
     StartError::UnsupportedEntry { index: entry.index(), what }
 }
+
+/// What is said of a request that apply does not know.
+pub(crate) const UNKNOWN_KIND: &str = "a request of an unknown kind";
 
 /// Whether apply knows this request.
 fn is_supported(r: &InternalRaftRequest) -> bool {
@@ -396,20 +391,16 @@ fn is_supported(r: &InternalRaftRequest) -> bool {
         || r.downgrade_info_set.is_some()
         || r.downgrade_version_test.is_some()
         || r.increment.is_some()
+        || is_about_users(r)
 }
 
 /// Whether a request is about users, roles or logins, be it a question.
-pub fn is_about_users(r: &InternalRaftRequest) -> bool {
+fn is_about_users(r: &InternalRaftRequest) -> bool {
     auth::administers(r)
         || r.authenticate.is_some()
         || r.auth_status.is_some()
         || r.auth_user_get.is_some()
         || r.auth_role_get.is_some()
-}
-
-/// What a request that apply does not know is about.
-pub(crate) fn describe_unsupported(r: &InternalRaftRequest) -> String {
-    if is_about_users(r) { "an authentication request".into() } else { "a request of an unknown kind".into() }
 }
 
 fn log_error(dir: &DataDir, source: wal::Error) -> StartError {

@@ -10,13 +10,14 @@ use lease::Lessor;
 use parking_lot::Mutex;
 use proto::etcdserverpb::{InternalRaftRequest, LeaseCheckpointRequest, LeaseRevokeRequest};
 
-use crate::{gate_keeper::GateKeeper, proposer::Proposer, shared::Shared, world::Time};
+use crate::{gate_keeper::GateKeeper, proposer::Proposer, shared::Shared, users::Users, world::Time};
 
 const LEASE_INTERVAL: Duration = Duration::from_millis(500);
 const PURGE_INTERVAL: Duration = Duration::from_secs(30);
 
 pub(crate) struct Chores {
     pub lessor: Arc<Mutex<Lessor>>,
+    pub users: Arc<Users>,
     pub proposer: Proposer,
     pub shared: Arc<Shared>,
     pub keeper: Arc<GateKeeper>,
@@ -53,8 +54,9 @@ impl Chores {
         };
         for id in expired {
             self.shared.observer.lease_expired();
-            let lease_revoke = Some(LeaseRevokeRequest { id });
-            self.proposer.send_as_leader(status.term, InternalRaftRequest { lease_revoke, ..Default::default() });
+            let (header, lease_revoke) = (self.users.as_root(), Some(LeaseRevokeRequest { id }));
+            let revoke = InternalRaftRequest { header, lease_revoke, ..Default::default() };
+            self.proposer.send_as_leader(status.term, revoke);
         }
         if !checkpoints.is_empty() {
             let lease_checkpoint = Some(LeaseCheckpointRequest { checkpoints });

@@ -34,18 +34,20 @@ mod slog_bridge;
 mod start;
 pub mod swap;
 mod take_over;
+mod users;
 mod wait;
 mod wal_log;
 mod world;
 
 pub use self::{
-    apply::{Gates, IncrementError, Quota, Response, change_record, quota, request_name},
-    bootstrap::{Identity, StartError, is_about_users, snapshot_record},
+    apply::{AuthAnswer, Gates, IncrementError, Quota, Response, change_record, quota, request_name},
+    bootstrap::{Identity, StartError, snapshot_record},
     data_dir::{DataDir, DataDirError},
     error::{ApplyError, FatalError, MoveError, ProposeError, ReadError},
     gate_keeper::{FeatureFlags, OwnFeatures},
     node::{Node, NodeOptions, NodeStatus},
     shared::Life,
     start::Introduction,
+    users::Users,
     world::{Clock, Database, Network, NoNetwork, NoObserver, Observer, SystemClock, World},
 };

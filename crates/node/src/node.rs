@@ -34,6 +34,7 @@ use crate::{
     proposer::Proposer,
     raft_loop::{Input, Judged},
     shared::{Life, Shared},
+    users::Users,
     world::{Network, Observer, Time},
 };
 
@@ -68,6 +69,8 @@ pub struct NodeOptions {
     /// Free space in the file from which on it is defragmented at start.
     pub defrag_threshold_bytes: Option<u64>,
     pub lease_checkpoints: bool,
+    /// How long simple tokens live after their last use; `None` where users have tokens of another kind.
+    pub simple_token_ttl: Option<Duration>,
     /// Between two checkpoints of a lease, and the shortest TTL that is checkpointed.
     pub lease_checkpoint_interval: Duration,
     /// What this member proposes for the cluster features.
@@ -96,6 +99,7 @@ pub struct Node {
     pub(crate) store: Arc<mvcc::Store>,
     pub(crate) lessor: Arc<Mutex<Lessor>>,
     pub(crate) cluster: Arc<RwLock<Cluster>>,
+    pub(crate) users: Arc<Users>,
     pub(crate) alarms: Arc<Alarms>,
     pub(crate) gates: Arc<Gates>,
     pub(crate) keeper: Arc<GateKeeper>,
@@ -373,6 +377,19 @@ impl Node {
 
     pub fn quota(&self) -> Quota {
         self.quota
+    }
+
+    /// Users and roles, as far as this member has applied.
+    pub fn users(&self) -> &Users {
+        &self.users
+    }
+
+    /// Whose simple token it is. A token of an entry that this member has not applied yet is waited for; one of an entry that
+    /// never comes is nobody's when the time is up.
+    pub async fn user_of_token(&self, token: &str) -> Option<String> {
+        let reached = self.shared.applied.reached(auth::token::index_of(token)?);
+        let known = tokio::time::timeout(self.request_timeout, reached).await.unwrap_or(false);
+        known.then(|| self.users.user_of(self.time.elapsed(), token)).flatten()
     }
 
     pub fn alarms(&self) -> Vec<AlarmMember> {

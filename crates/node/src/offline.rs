@@ -25,6 +25,7 @@ use crate::{
         cluster::{conf_state, load_cluster},
     },
     error::{ApplyError, FatalError},
+    users::Users,
     world::{NoObserver, SystemClock, Time},
 };
 
@@ -83,7 +84,8 @@ impl Offline {
         let lessor = Lessor::load(&view, lease::Options::default())?;
         let drops_ranges = cluster.version().is_none_or(|version| version < JUDGES_RANGES_SINCE);
         let order = if drops_ranges { Order::Begin } else { Order::BeginAndEnd };
-        let auth = Auth { store: auth::Store::load(&view, order)?, salt: random_salt };
+        let users = Arc::new(Users::new(auth::Store::load(&view, order)?, None));
+        let auth = Auth { users, salt: random_salt };
         let release = Release::default();
         if touched.seeks_leases() {
             mvcc::each_leased(&view, |key, lease| {
@@ -109,7 +111,7 @@ impl Offline {
             gates: Arc::new(Gates::new(&cluster)),
             cluster: Arc::new(RwLock::new(cluster)),
             alarms: Arc::new(alarms),
-            auth: Some(auth),
+            auth,
             quota: Quota::new(None),
             binary_version: binary,
             begins_anew: None,
@@ -215,7 +217,7 @@ fn without_ranges(mut request: InternalRaftRequest) -> Option<InternalRaftReques
     (count(txn) < before).then_some(request)
 }
 
-fn random_salt() -> Result<Salt, String> {
+pub(crate) fn random_salt() -> Result<Salt, String> {
     let mut salt = Salt::default();
     getrandom::fill(&mut salt).map_err(|e| e.to_string())?;
     Ok(salt)

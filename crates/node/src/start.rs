@@ -7,6 +7,7 @@ use std::{
     time::Duration,
 };
 
+use auth::token::SimpleTokens;
 use lease::Lessor;
 use membership::{ClusterId, Member, MemberId};
 use parking_lot::{Mutex, RwLock};
@@ -14,7 +15,7 @@ use raft::eraftpb::ConfState;
 use storage::Backend;
 
 use crate::{
-    apply::{Alarms, Gates, State},
+    apply::{Alarms, Auth, Gates, State},
     apply_loop::{ApplyLoop, ApplyOptions},
     bootstrap::{BootstrapOptions, Bootstrapped, StartError, bootstrap},
     chores::Chores,
@@ -25,11 +26,13 @@ use crate::{
     gate_keeper::GateKeeper,
     log_store::LogStore,
     node::{Node, NodeOptions, Threads},
+    offline,
     proposer::Proposer,
     raft_loop::{RaftLoop, RaftParts},
     request_id::RequestIds,
     shared::Shared,
     slog_bridge,
+    users::Users,
     wal_log::WalLog,
     world::{Network, Time, World},
 };
@@ -149,7 +152,7 @@ impl Assembled {
                 cluster: cluster.clone(),
                 gates: gates.clone(),
                 alarms: parts.alarms.clone(),
-                auth: None,
+                auth: Auth { users: parts.users.clone(), salt: offline::random_salt },
                 quota: options.quota,
                 binary_version: options.binary_version,
                 begins_anew: booted.begins_anew,
@@ -184,6 +187,7 @@ impl Assembled {
         };
         let chores = Chores {
             lessor: parts.lessor.clone(),
+            users: parts.users.clone(),
             proposer: proposer.clone(),
             shared: shared.clone(),
             keeper: keeper.clone(),
@@ -200,6 +204,7 @@ impl Assembled {
             backend,
             store: parts.store,
             lessor: parts.lessor,
+            users: parts.users,
             cluster,
             alarms: parts.alarms,
             gates,
@@ -225,6 +230,7 @@ struct Parts {
     store: Arc<mvcc::Store>,
     lessor: Arc<Mutex<Lessor>>,
     alarms: Arc<Alarms>,
+    users: Arc<Users>,
 }
 
 impl Parts {
@@ -235,11 +241,18 @@ impl Parts {
         let ttl_min = (options.tick * (3 * options.election_ticks as u32 / 2)).as_secs_f64().ceil() as i64;
         let mut lessor =
             Lessor::load(&view, lease::Options { ttl_min, checkpoint_interval: options.lease_checkpoint_interval })?;
+        let tokens = options.simple_token_ttl.map(SimpleTokens::new);
+        let users = Users::new(auth::Store::load(&view, auth::Order::BeginAndEnd)?, tokens);
         drop(view);
         let store = mvcc::Store::open(booted.backend.clone(), options.store.clone(), |id, key| lessor.attach(id, key))?;
         // Building the index has touched every page; most of them are not read again soon.
         booted.backend.release_memory();
-        Ok(Parts { store: Arc::new(store), lessor: Arc::new(Mutex::new(lessor)), alarms: Arc::new(alarms) })
+        Ok(Parts {
+            store: Arc::new(store),
+            lessor: Arc::new(Mutex::new(lessor)),
+            alarms: Arc::new(alarms),
+            users: Arc::new(users),
+        })
     }
 }
 

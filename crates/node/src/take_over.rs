@@ -81,6 +81,8 @@ impl ApplyLoop {
         store.reload(|id, key| lessor.attach(id, key)).map_err(|e| failed("load the keys")(e.to_string()))?;
         drop(lessor);
         self.state.alarms.reload(&view).map_err(|e| failed("load the alarms")(e.to_string()))?;
+        let users = auth::Store::load(&view, auth::Order::BeginAndEnd);
+        self.state.auth.users.replace(users.map_err(|e| failed("load the users")(e.to_string()))?);
         let (id, local) = (self.state.cluster.read().id, self.state.cluster.read().local);
         let cluster = load_cluster(&view, id, local).map_err(|e| failed("load the members")(e.to_string()))?;
         let learners_max = self.state.cluster.read().learners_max();

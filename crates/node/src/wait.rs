@@ -91,8 +91,37 @@ impl Applied {
         }
     }
 
+    /// Returns when `index` is applied; false if the node ends first. Who stops waiting leaves nothing behind: the index may be
+    /// one that somebody made up.
+    pub async fn reached(&self, index: u64) -> bool {
+        if self.index() >= index {
+            return true;
+        }
+        let (done, reached) = oneshot::channel();
+        let _leave = Leave { applied: self, index };
+        self.when(index, done);
+        reached.await.is_ok()
+    }
+
     pub fn close(&self) {
         self.waiting.lock().clear();
+    }
+}
+
+struct Leave<'a> {
+    applied: &'a Applied,
+    index: u64,
+}
+
+impl Drop for Leave<'_> {
+    fn drop(&mut self) {
+        let mut waiting = self.applied.waiting.lock();
+        if let Some(senders) = waiting.get_mut(&self.index) {
+            senders.retain(|sender| !sender.is_closed());
+            if senders.is_empty() {
+                waiting.remove(&self.index);
+            }
+        }
     }
 }
 
@@ -113,6 +142,22 @@ mod tests {
         let (now, mut now_rx) = oneshot::channel();
         applied.when(4, now);
         assert!(now_rx.try_recv().is_ok());
+    }
+
+    #[test]
+    fn who_stops_waiting_leaves_nothing_behind() {
+        use futures_util::FutureExt;
+        let applied = Applied::default();
+        let (other, _other_rx) = oneshot::channel();
+        applied.when(9, other);
+        let mut waits = Box::pin(applied.reached(9));
+        assert_eq!(waits.as_mut().now_or_never(), None);
+        let mut alone = Box::pin(applied.reached(u64::MAX));
+        assert_eq!(alone.as_mut().now_or_never(), None);
+        drop((waits, alone));
+        assert_eq!(applied.waiting.lock().values().map(Vec::len).collect::<Vec<_>>(), [1], "another waits there");
+        applied.advance(9);
+        assert_eq!(applied.reached(9).now_or_never(), Some(true));
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! How well the member is: what the HTTP probes and the gRPC health service ask.
 
+use http::HeaderMap;
 use proto::etcdserverpb::{AlarmType, RangeRequest};
 use storage::schema;
 use tonic::Status;
@@ -23,7 +24,7 @@ impl HealthOf {
     async fn read(&self, serializable: bool) -> Result<(), String> {
         let request = RangeRequest { key: "a".into(), serializable, limit: 1, ..Default::default() };
         let text = |status: Status| status.message().to_owned();
-        self.0.range(&request).await.map(|_| ()).map_err(text)
+        self.0.probe(&request).await.map(|_| ()).map_err(text)
     }
 }
 
@@ -53,8 +54,11 @@ impl Health for HealthOf {
         self.0.node.is_learner()
     }
 
-    fn feature_gates(&self) -> String {
-        self.0.feature_gate_page()
+    async fn feature_gates(&self, headers: &HeaderMap) -> Result<String, String> {
+        let token = crate::users::token_among(headers);
+        let text = |status: Status| status.message().to_owned();
+        self.0.require_login_with(token.as_ref()).await.map_err(text)?;
+        Ok(self.0.feature_gate_page())
     }
 
     fn versions(&self) -> Versions {

@@ -3,6 +3,7 @@
 //! [`Server`] makes a member from a [`config::Config`] and serves it; the rest is what that takes.
 
 mod auto_compaction;
+mod call;
 mod cluster;
 mod codec;
 pub mod config;
@@ -25,6 +26,7 @@ mod server;
 mod services;
 mod snapshot;
 mod status;
+mod users;
 mod wakeups;
 mod workers;
 

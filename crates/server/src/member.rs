@@ -11,7 +11,7 @@ use tokio::{net::TcpListener, runtime::Handle, sync::watch, task::JoinSet};
 use crate::{
     BINARY_VERSION, RunError, VERSION,
     cluster::{LeaderLost, Part, PartOptions, begin, learner},
-    config::Config,
+    config::{AuthToken, Config},
     features::Features,
     metrics::Metrics,
     observer::{self, MetricsObserver},
@@ -262,6 +262,7 @@ fn node_options(
         defrag_threshold_bytes: config.bootstrap_defrag_threshold_bytes,
         lease_checkpoints: features.enabled("LeaseCheckpoint"),
         lease_checkpoint_interval: config.lease_checkpoint_interval,
+        simple_token_ttl: (config.auth_token == AuthToken::Simple).then_some(config.auth_token_ttl),
         features: features.cluster_flags(),
         observer,
     }

@@ -152,6 +152,7 @@ fn refresh(metrics: &Metrics, node: &Node) {
         let raised = alarms.iter().any(|a| a.alarm() == kind);
         server.set_alarm(node.member_id().0, kind.as_str_name(), raised);
     }
+    server.auth_revision.set(node.users().revision() as i64);
     refresh_store(metrics, node);
 }
 

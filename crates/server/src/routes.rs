@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::Router;
 use proto::{
     etcdserverpb::{
-        cluster_server::ClusterServer, kv_server::KvServer, lease_server::LeaseServer,
+        auth_server::AuthServer, cluster_server::ClusterServer, kv_server::KvServer, lease_server::LeaseServer,
         maintenance_server::MaintenanceServer,
     },
     v3electionpb::election_server::ElectionServer,
@@ -25,7 +25,7 @@ use crate::{
     },
     required::RequireLayer,
     services::{
-        ClusterService, Context, ElectionService, Known, KvService, LeaseService, LockService, MaintenanceService,
+        AuthService, ClusterService, Context, ElectionService, Known, KvService, LeaseService, LockService, MaintenanceService,
         WatchService,
         hot::{HotKv, HotWatch},
     },
@@ -94,6 +94,7 @@ fn services(context: &Context) -> Router {
         .add_service(Known::new(service!(LeaseServer, context, LeaseService(context.clone()))))
         .add_service(Known::new(service!(MaintenanceServer, context, MaintenanceService(context.clone()))))
         .add_service(Known::new(service!(ClusterServer, context, ClusterService(context.clone()))))
+        .add_service(Known::new(service!(AuthServer, context, AuthService(context.clone()))))
         .add_service(Known::new(service!(LockServer, context, LockService::new(context.clone()))))
         .add_service(Known::new(service!(ElectionServer, context, ElectionService::new(context.clone()))))
         .add_service(crate::health::grpc())

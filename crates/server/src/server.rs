@@ -8,7 +8,7 @@ use tokio::{sync::watch, task::JoinSet};
 use crate::{
     auto_compaction,
     cluster::begin::BeginError,
-    config::{Config, ConfigError, MetricsLevel},
+    config::{AuthToken, Config, ConfigError, MetricsLevel},
     features::{FeatureError, Features},
     front::Front,
     health::HealthOf,
@@ -18,6 +18,10 @@ use crate::{
     metrics::Metrics,
     routes::Routes,
     services::{Context, Limits},
+    users::{
+        Tokens,
+        jwt::{Jwt, KeyError},
+    },
     workers::Workers,
 };
 
@@ -29,6 +33,8 @@ pub enum RunError {
     Features(#[from] FeatureError),
     #[error(transparent)]
     Listen(#[from] ListenError),
+    #[error("--auth-token: {0}")]
+    TokenKey(#[from] KeyError),
     #[error(transparent)]
     Start(#[from] StartError),
     #[error(transparent)]
@@ -52,6 +58,7 @@ impl Server {
     /// Listens, opens the data dir, joins the cluster and serves. Returns when clients can be served.
     pub async fn start(config: Config) -> Result<Server, RunError> {
         let features = Features::from_flags(&config)?;
+        let tokens = tokens(&config)?;
         // Ports first: a second server on the same ports must not touch the data dir.
         let clients = bind_all(&config.listen_client_urls, &config).await?;
         let http_only = bind_all(&config.listen_client_http_urls, &config).await?;
@@ -76,7 +83,7 @@ impl Server {
         let workers =
             Arc::new(Workers::start().map_err(|e| RunError::Failed(format!("failed to start threads: {e}")))?);
         let pool = tokio::runtime::Handle::current();
-        let context = Context::new(member.part.clone(), limits(&config), metrics.clone(), pool);
+        let context = Context::new(member.part.clone(), limits(&config), tokens, metrics.clone(), pool);
         let routes = Routes::new(&context, &config, &metrics);
         let all = routes.clients(http_only.is_empty());
         let pages = routes.pages();
@@ -145,12 +152,22 @@ fn auto_compact(
     }
 }
 
+/// Reads the keys for tokens, before anything is touched.
+fn tokens(config: &Config) -> Result<Tokens, RunError> {
+    Ok(match &config.auth_token {
+        AuthToken::Simple => Tokens::Simple,
+        AuthToken::Jwt(options) => Tokens::Jwt(Box::new(Jwt::load(options)?)),
+        AuthToken::Off => Tokens::Off,
+    })
+}
+
 fn limits(config: &Config) -> Limits {
     Limits {
         txn_ops_max: config.max_txn_ops,
         request_bytes_max: config.max_request_bytes,
         slow_request: config.warning_unary_request_duration,
         watch_progress_interval: config.watch_progress_notify_interval,
+        bcrypt_cost: config.bcrypt_cost,
     }
 }
 

@@ -62,6 +62,10 @@ statuses! {
     role_not_found: FailedPrecondition "etcdserver: role name not found",
     role_empty: InvalidArgument "etcdserver: role name is empty",
     permission_not_given: InvalidArgument "etcdserver: permission not given",
+    auth_failed: InvalidArgument "etcdserver: authentication failed, invalid user ID or password",
+    auth_not_enabled: FailedPrecondition "etcdserver: authentication is not enabled",
+    invalid_auth_token: Unauthenticated "etcdserver: invalid auth token",
+    password_too_long: Unknown "bcrypt: password length exceeds 72 bytes",
     no_password_user: Unknown "auth: authentication failed, password was given for no password user",
     permission_denied: PermissionDenied "etcdserver: permission denied",
     role_not_granted: FailedPrecondition "etcdserver: role is not granted to the user",
@@ -229,8 +233,11 @@ fn from_apply(error: &ApplyError) -> Status {
     }
 }
 
-fn from_auth(error: auth::Error) -> Status {
+pub fn from_auth(error: auth::Error) -> Status {
     match error {
+        auth::Error::AuthFailed => auth_failed(),
+        auth::Error::AuthNotEnabled => auth_not_enabled(),
+        auth::Error::InvalidAuthToken => invalid_auth_token(),
         auth::Error::RootUserNotExist => root_user_not_exist(),
         auth::Error::RootRoleNotExist => root_role_not_exist(),
         auth::Error::UserAlreadyExist => user_already_exist(),

@@ -152,6 +152,7 @@ impl Machine {
             compaction_pause: Duration::ZERO,
             defrag_threshold_bytes: None,
             lease_checkpoints: settings.lease_checkpoints,
+            simple_token_ttl: Some(std::time::Duration::from_secs(300)),
             lease_checkpoint_interval: Duration::from_secs(300),
             features: flags_of(&self.flags),
             observer: Arc::new(NoObserver),

@@ -129,7 +129,7 @@ impl Told {
             unknown_fields: odd(|need| match need {
                 Need::Unknown(path) => Some(path.clone()),
                 Need::Unreadable(why) => Some(why.clone()),
-                Need::Version(_) | Need::V2 { .. } | Need::Users => None,
+                Need::Version(_) | Need::V2 { .. } => None,
             }),
             v2_requests: odd(|need| match need {
                 Need::V2 { what, .. } => Some(what.clone()),

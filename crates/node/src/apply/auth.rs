@@ -1,25 +1,50 @@
-//! Applying changes of users and roles, and asking whether an entry's user may do what it asks for.
+//! Applying changes of users and roles, questions about them and logins, and asking whether an entry's user may do what it
+//! asks for.
 
-use auth::{Salt, Store, administers, carries_plain};
-use proto::etcdserverpb::InternalRaftRequest;
+use std::sync::Arc;
+
+use auth::{Salt, administers, carries_plain};
+use proto::{authpb::Permission, etcdserverpb::InternalRaftRequest};
 use storage::Batch;
 
 use super::{Response, State, quota};
-use crate::error::{ApplyError, FatalError};
+use crate::{
+    error::{ApplyError, FatalError},
+    users::Users,
+};
 
-/// Users and roles, for those who apply with them. They replay: the store knows which keys hang on leases.
 pub struct Auth {
-    pub store: Store,
+    pub users: Arc<Users>,
     /// Passwords that an entry carries plainly, as those of etcd 3.4 do, are hashed with a salt of this member's own.
     pub salt: fn() -> Result<Salt, String>,
+}
+
+/// What requests about users and roles are answered with.
+#[derive(Debug, Clone, PartialEq)]
+pub enum AuthAnswer {
+    Done,
+    Status { enabled: bool, revision: u64 },
+    /// `token` is given out by the entry itself where members keep tokens.
+    LoggedIn { token: Option<String>, revision: u64 },
+    Users(Vec<String>),
+    Roles(Vec<String>),
+    Permissions(Vec<Permission>),
 }
 
 impl State {
     /// Whether the entry's user may do what it asks for, as of this entry.
     pub(super) fn admit(&self, r: &InternalRaftRequest) -> Result<(), ApplyError> {
-        let Some(auth) = &self.auth else { return Ok(()) };
-        let keys_of = |id, visit: &mut dyn FnMut(&[u8]) -> bool| self.store.each_key_of(id, visit);
-        auth.store.check(r, &keys_of).map_err(|error| self.alarm_first(r).unwrap_or(ApplyError::Auth(error)))
+        if !self.auth.users.enabled() {
+            return Ok(());
+        }
+        // Who replays has no keys in its lessor; the store knows them.
+        let keys_of = |id, visit: &mut dyn FnMut(&[u8]) -> bool| {
+            if self.lessor.lock().keys(id).iter().all(|key| visit(key)) {
+                self.store.each_key_of(id, visit);
+            }
+        };
+        let judged = self.auth.users.read().check(r, &keys_of);
+        judged.map_err(|error| self.alarm_first(r).unwrap_or(ApplyError::Auth(error)))
     }
 
     /// What an alarm forbids is refused for that reason, whoever asks.
@@ -34,34 +59,60 @@ impl State {
         }
     }
 
-    /// `None` if it is no request about users and roles, or if this member does not apply these.
+    /// `None` if it is no request about users and roles.
     pub(super) fn auth_request(
         &mut self,
         batch: &mut Batch<'_>,
         index: u64,
         r: &InternalRaftRequest,
     ) -> Result<Option<Result<Response, ApplyError>>, FatalError> {
-        let Some(auth) = &mut self.auth else { return Ok(None) };
-        if reads_users(r) {
-            return Ok(Some(Ok(Response::None)));
+        if let Some(answer) = self.auth_question(index, r) {
+            return Ok(Some(answer.map(Response::Auth).map_err(ApplyError::Auth)));
         }
-        let salt = if carries_plain(r) { (auth.salt)() } else { Ok(Salt::default()) };
+        let users = &self.auth.users;
+        let salt = if carries_plain(r) { (self.auth.salt)() } else { Ok(Salt::default()) };
         let salt = salt.map_err(|why| FatalError::NoSalt { index, why })?;
-        Ok(auth.store.decide(r, salt).map(|decided| {
-            let change = decided.map_err(ApplyError::Auth)?;
+        let Some(decided) = users.read().decide(r, salt) else { return Ok(None) };
+        Ok(Some(decided.map_err(ApplyError::Auth).map(|change| {
             change.write(batch);
-            auth.store.take(change);
-            Ok(Response::None)
-        }))
+            users.take(change);
+            self.void_tokens(r);
+            Response::Auth(AuthAnswer::Done)
+        })))
     }
-}
 
-/// Logins leave a token in the memory of members alone, and questions leave nothing.
-fn reads_users(r: &InternalRaftRequest) -> bool {
-    r.authenticate.is_some()
-        || r.auth_status.is_some()
-        || r.auth_user_get.is_some()
-        || r.auth_user_list.is_some()
-        || r.auth_role_get.is_some()
-        || r.auth_role_list.is_some()
+    /// Questions leave nothing, and logins a token in the memory of members alone.
+    fn auth_question(&self, index: u64, r: &InternalRaftRequest) -> Option<Result<AuthAnswer, auth::Error>> {
+        let users = self.auth.users.read();
+        Some(if let Some(r) = &r.authenticate {
+            users.admit_login(&r.name).map(|()| {
+                let token = self.auth.users.assign(self.time.elapsed(), &r.name, &r.simple_token, index);
+                AuthAnswer::LoggedIn { token, revision: users.revision() }
+            })
+        } else if r.auth_status.is_some() {
+            Ok(AuthAnswer::Status { enabled: users.enabled(), revision: users.revision() })
+        } else if let Some(r) = &r.auth_user_get {
+            users.roles_of(&r.name).map(AuthAnswer::Roles)
+        } else if let Some(r) = &r.auth_role_get {
+            users.permissions_of(&r.role).map(AuthAnswer::Permissions)
+        } else if r.auth_user_list.is_some() {
+            Ok(AuthAnswer::Users(users.user_names()))
+        } else if r.auth_role_list.is_some() {
+            Ok(AuthAnswer::Roles(users.role_names()))
+        } else {
+            return None;
+        })
+    }
+
+    /// Who is gone, or has another password, has to log in again; without authentication everybody has.
+    fn void_tokens(&self, r: &InternalRaftRequest) {
+        let users = &self.auth.users;
+        if let Some(r) = &r.auth_user_delete {
+            users.forget_user(&r.name);
+        } else if let Some(r) = &r.auth_user_change_password {
+            users.forget_user(&r.name);
+        } else if r.auth_disable.is_some() {
+            users.forget_all();
+        }
+    }
 }

@@ -34,7 +34,7 @@ use tokio::sync::oneshot;
 
 pub use self::{
     alarm::Alarms,
-    auth::Auth,
+    auth::{Auth, AuthAnswer},
     gate::{Gates, change_record},
     increment::IncrementError,
     quota::Quota,
@@ -63,6 +63,7 @@ pub enum Response {
     LeaseRevoke(LeaseRevokeResponse),
     LeaseCheckpoint(LeaseCheckpointResponse),
     Alarm(AlarmResponse),
+    Auth(AuthAnswer),
     /// Nothing to tell: versions, attributes, empty entries.
     None,
 }
@@ -99,8 +100,7 @@ pub struct State {
     pub cluster: Arc<RwLock<Cluster>>,
     pub gates: Arc<Gates>,
     pub alarms: Arc<Alarms>,
-    /// `None` refuses whatever is about users and roles: a running member does not know them yet.
-    pub auth: Option<Auth>,
+    pub auth: Auth,
     pub quota: Quota,
     pub binary_version: proto::Version,
     /// The first entry of a cluster that was forced to begin anew: it has neither gate nor proposals. What was committed
@@ -154,11 +154,12 @@ impl State {
             tracing::error!(%why, index = entry.index(), "skipped an entry");
             return Ok(Outcome { request_id, result: Err(ApplyError::NotYet(Box::new(why))), effect: Effect::None });
         }
-        if let Some(off) = self.missing_feature(&request) {
-            return Ok(Outcome { request_id, result: Err(ApplyError::FeatureOff(off)), effect: Effect::None });
-        }
+        // Who may not ask learns nothing of features.
         if let Err(error) = self.admit(&request) {
             return Ok(Outcome { request_id, result: Err(error), effect: Effect::None });
+        }
+        if let Some(off) = self.missing_feature(&request) {
+            return Ok(Outcome { request_id, result: Err(ApplyError::FeatureOff(off)), effect: Effect::None });
         }
         let mut effect = Effect::None;
         let (begin, name) = (Instant::now(), request_name(&request));
@@ -228,7 +229,7 @@ impl State {
         } else if let Some(result) = self.auth_request(batch, index, &r)? {
             result
         } else {
-            return Err(FatalError::UnknownRequest { index, what: crate::bootstrap::describe_unsupported(&r) });
+            return Err(FatalError::UnknownRequest { index, what: crate::bootstrap::UNKNOWN_KIND.into() });
         })
     }
 
@@ -269,6 +270,23 @@ pub fn request_name(r: &InternalRaftRequest) -> &'static str {
         (r.downgrade_info_set.is_some(), "DowngradeInfoSet"),
         (r.downgrade_version_test.is_some(), "DowngradeVersionTest"),
         (r.increment.is_some(), "Increment"),
+        (r.authenticate.is_some(), "Authenticate"),
+        (r.auth_enable.is_some(), "AuthEnable"),
+        (r.auth_disable.is_some(), "AuthDisable"),
+        (r.auth_status.is_some(), "AuthStatus"),
+        (r.auth_user_add.is_some(), "AuthUserAdd"),
+        (r.auth_user_delete.is_some(), "AuthUserDelete"),
+        (r.auth_user_change_password.is_some(), "AuthUserChangePassword"),
+        (r.auth_user_grant_role.is_some(), "AuthUserGrantRole"),
+        (r.auth_user_get.is_some(), "AuthUserGet"),
+        (r.auth_user_revoke_role.is_some(), "AuthUserRevokeRole"),
+        (r.auth_user_list.is_some(), "AuthUserList"),
+        (r.auth_role_add.is_some(), "AuthRoleAdd"),
+        (r.auth_role_grant_permission.is_some(), "AuthRoleGrantPermission"),
+        (r.auth_role_get.is_some(), "AuthRoleGet"),
+        (r.auth_role_revoke_permission.is_some(), "AuthRoleRevokePermission"),
+        (r.auth_role_delete.is_some(), "AuthRoleDelete"),
+        (r.auth_role_list.is_some(), "AuthRoleList"),
     ];
     names.into_iter().find(|(is, _)| *is).map_or("unknown", |(_, name)| name)
 }

@@ -50,7 +50,7 @@ impl Applier {
             store: Arc::new(store),
             lessor: Arc::new(Mutex::new(lessor)),
             alarms: Arc::new(Alarms::new([])),
-            auth: None,
+            auth: no_users(&backend),
             quota: Quota::new(None),
             binary_version: Version::new(3, 8),
             begins_anew: None,
@@ -94,6 +94,11 @@ impl Applier {
         let stats = self.state.store.stats();
         (stats.revision, stats.compact_revision, self.state.lessor.lock().ids(), self.state.alarms.no_space())
     }
+}
+
+fn no_users(backend: &Backend) -> Auth {
+    let store = ::auth::Store::load(&backend.view(), ::auth::Order::BeginAndEnd).expect("users");
+    Auth { users: Arc::new(crate::users::Users::new(store, None)), salt: || Err("no salt".into()) }
 }
 
 fn put() -> PutRequest {

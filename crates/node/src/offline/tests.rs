@@ -170,18 +170,6 @@ fn ranges_of_transactions_are_judged_since_3_7(version: &str, after: i64) {
     assert_eq!(offline.state.store.revision(), after);
 }
 
-/// Only the tool applies with users: a running member does not know them yet.
-#[test]
-fn a_member_refuses_what_is_about_users() {
-    let dir = tempfile::tempdir().unwrap();
-    let mut offline = load(dir.path(), false);
-    offline.state.auth = None;
-    let role = InternalRaftRequest { auth_role_add: Some(AuthRoleAddRequest::default()), ..Default::default() };
-    let error = offline.apply(&entry(1, role)).unwrap_err();
-    let source = std::error::Error::source(&error).unwrap().to_string();
-    assert!(source.contains("an authentication request"), "{source}");
-}
-
 #[test]
 fn other_v2_requests_are_refused_by_index() {
     let dir = tempfile::tempdir().unwrap();

@@ -7,7 +7,7 @@ use super::error::ConfigError;
 use super::notice::Notice;
 use super::settings::Settings;
 use super::table::Status;
-use super::{AutoCompaction, ClusterState, Config, MetricsLevel, duration, log, validate};
+use super::{AuthToken, AutoCompaction, ClusterState, Config, MetricsLevel, duration, log, validate};
 
 const DEFAULT_QUOTA_BYTES: u64 = 2 << 30;
 
@@ -91,6 +91,10 @@ pub fn build(settings: &Settings, mut notices: Vec<Notice>, from_file: bool) -> 
         cluster_feature_gates: settings.text("cluster-feature-gates"),
         unsafe_no_fsync: settings.bool("unsafe-no-fsync"),
 
+        auth_token: AuthToken::parse(&settings.text("auth-token"))?,
+        auth_token_ttl: Duration::from_secs(or(settings.uint("auth-token-ttl"), 300)),
+        bcrypt_cost: bcrypt_cost(settings, &mut notices),
+
         cors: unless_all(settings.list("cors")),
         host_whitelist: unless_all(settings.list("host-whitelist")),
 
@@ -109,6 +113,18 @@ pub fn build(settings: &Settings, mut notices: Vec<Notice>, from_file: bool) -> 
     };
     validate::refuse_unsupported(settings)?;
     Ok(config)
+}
+
+/// As in etcd: one that bcrypt does not know is told, and the default taken.
+fn bcrypt_cost(settings: &Settings, notices: &mut Vec<Notice>) -> u32 {
+    let given = settings.uint("bcrypt-cost");
+    match u32::try_from(given).ok().filter(|cost| auth::COSTS.contains(cost)) {
+        Some(cost) => cost,
+        None => {
+            notices.push(Notice::BcryptCost { given });
+            auth::COST_DEFAULT
+        }
+    }
 }
 
 fn add_notices(settings: &Settings, name: &str, notices: &mut Vec<Notice>) {

@@ -4,6 +4,7 @@
 //! `Config` is built from them, and `validate` refuses what etcd refuses and what this version cannot do.
 
 mod args;
+mod auth_token;
 mod bootstrap;
 mod build;
 mod duration;
@@ -24,6 +25,7 @@ use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+pub use auth_token::AuthToken;
 pub use bootstrap::InitialCluster;
 pub use duration::format as format_duration;
 pub use error::ConfigError;
@@ -110,6 +112,10 @@ pub struct Config {
     pub feature_gates: String,
     pub cluster_feature_gates: String,
     pub unsafe_no_fsync: bool,
+
+    pub auth_token: AuthToken,
+    pub auth_token_ttl: Duration,
+    pub bcrypt_cost: u32,
 
     /// Allowed origins; `None`: all.
     pub cors: Option<Vec<String>>,

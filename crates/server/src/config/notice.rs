@@ -37,6 +37,10 @@ pub enum Notice {
     DefaultHost {
         host: String,
     },
+    /// A cost of hashing that there is not.
+    BcryptCost {
+        given: u64,
+    },
 }
 
 impl Notice {
@@ -73,6 +77,13 @@ impl Notice {
             ),
             Notice::DataDir { dir } => tracing::warn!("data-dir" = dir, "'data-dir' was empty; using default"),
             Notice::DefaultHost { host } => tracing::info!(host, "detected default host for advertise"),
+            Notice::BcryptCost { given } => tracing::warn!(
+                "min-cost" = auth::COSTS.start(),
+                "max-cost" = auth::COSTS.end(),
+                "default-cost" = auth::COST_DEFAULT,
+                "given-cost" = given,
+                "use default bcrypt cost instead of the invalid given cost"
+            ),
         }
     }
 }

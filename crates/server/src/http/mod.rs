@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::extract::State;
-use axum::http::{HeaderValue, Method, header};
+use axum::http::{HeaderMap, HeaderValue, Method, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::any;
 
@@ -35,9 +35,9 @@ pub trait Health: Send + Sync + 'static {
     fn leader(&self) -> Option<u64>;
     fn is_learner(&self) -> bool;
     fn versions(&self) -> Versions;
-    /// The page of the cluster feature gate, as JSON.
-    fn feature_gates(&self) -> String {
-        "{}".to_owned()
+    /// The page of the cluster feature gate, as JSON, or why these headers do not open it.
+    fn feature_gates(&self, _: &HeaderMap) -> impl Future<Output = Result<String, String>> + Send {
+        std::future::ready(Ok("{}".to_owned()))
     }
     /// JSON for `raft.status` of /debug/vars.
     fn raft_status(&self) -> serde_json::Value {

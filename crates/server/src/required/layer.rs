@@ -1,4 +1,5 @@
-//! The layer through which every gRPC call passes. One without the key costs a look at its headers.
+//! The layer through which every gRPC call passes, where what is noted of it goes with its task. A call that requires nothing
+//! and is nobody's costs a look at its headers.
 
 use std::{
     convert::Infallible,
@@ -14,10 +15,15 @@ use tower::Layer;
 use tower_service::Service;
 
 use super::{
-    During, KEY, Kind, Required, Values, during,
+    KEY, Kind, Required, Values,
     held::{AnswerBody, Held},
 };
-use crate::{metrics::grpc::needs_leader, services::Context, status};
+use crate::{
+    call::{During, Noted, during},
+    metrics::grpc::needs_leader,
+    services::Context,
+    status,
+};
 
 #[derive(Clone)]
 pub struct RequireLayer(Context);
@@ -60,8 +66,15 @@ where
     }
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
+        let token = self.context.token_of(request.headers());
         let Some(echo) = Values::of(request.headers()) else {
-            return RequireFuture::Plain { work: self.inner.call(request) };
+            return match token {
+                None => RequireFuture::Plain { work: self.inner.call(request) },
+                token => {
+                    let noted = Noted { required: None, token };
+                    RequireFuture::Later { work: during(noted, self.inner.call(request)), call: None }
+                }
+            };
         };
         let call = Call { context: self.context.clone(), kind: Kind::of(request.uri().path()), echo };
         match Required::parse(&call.echo) {
@@ -70,9 +83,15 @@ where
                 // The one that is ready goes with the call.
                 let fresh = self.inner.clone();
                 let inner = std::mem::replace(&mut self.inner, fresh);
-                RequireFuture::First { answer: Box::pin(judge_first(inner, request, required, call)) }
+                let noted = Noted { required: None, token };
+                RequireFuture::First {
+                    answer: Box::pin(during(noted, judge_first(inner, request, required, call))),
+                }
             }
-            Ok(required) => RequireFuture::Later { work: during(required, self.inner.call(request)), call: Some(call) },
+            Ok(required) => {
+                let noted = Noted { required: Some(required), token };
+                RequireFuture::Later { work: during(noted, self.inner.call(request)), call: Some(call) }
+            }
         }
     }
 }
@@ -120,13 +139,16 @@ where
     match judged {
         Err(status) => Ok(echoed(status.into_http(), call.echo)),
         Ok(()) => {
-            let response = during(required, inner.call(request)).await?;
+            let noted = Noted { required: Some(required), ..crate::call::noted() };
+            let response = during(noted, inner.call(request)).await?;
             Ok(call.finish(Some(required), response))
         }
     }
 }
 
 async fn judge(context: &Context, required: &mut Required) -> Result<(), Status> {
+    // Who may not ask learns nothing of features.
+    context.require_login().await?;
     // A learner has nobody to ask, and answers from what it has.
     if !context.node.is_learner() {
         context.linearize().await?;

@@ -3,10 +3,9 @@
 //!
 //! A write carries the names inside its raft entry and is judged where it is applied. A read is judged at its read index,
 //! a stream when it opens and whenever the gate changes, all else after a read index, before it runs ([`Kind`]). What a
-//! call requires goes with its task ([`current`]) from the layer to where that is known. The key is echoed in the
+//! call requires goes with its task ([`call`]) from the layer to where that is known. The key is echoed in the
 //! response headers, because a real etcd ignores it, and a client must be able to tell.
 
-mod during;
 mod held;
 mod kind;
 mod layer;
@@ -18,22 +17,20 @@ use membership::{ClusterFeature, ClusterFeatures};
 use node::Node;
 use tonic::Status;
 
-use self::during::{During, during};
 pub use self::{
-    during::{current, lifted},
     kind::Kind,
     layer::{RequireLayer, RequireService},
 };
-use crate::status;
+use crate::{call, status};
 
 pub const KEY: HeaderName = HeaderName::from_static("require-feature");
 
 /// What one call requires.
 #[derive(Debug, Clone, Copy)]
 pub struct Required {
-    features: ClusterFeatures,
+    pub(crate) features: ClusterFeatures,
     /// How far the gate was when all was last found on, as [`node::Gates::version`] counts.
-    judged_at: Option<u64>,
+    pub(crate) judged_at: Option<u64>,
 }
 
 thread_local! {
@@ -133,7 +130,7 @@ fn refusal(node: &Node, feature: &str) -> Status {
 
 /// Judges what the call of this task requires, as far as this member has applied.
 pub fn judge_current(node: &Node) -> Result<(), Status> {
-    during::with_current(|required| required.judge(node)).unwrap_or(Ok(()))
+    call::with_required(|required| required.judge(node)).unwrap_or(Ok(()))
 }
 
 #[cfg(test)]

@@ -17,6 +17,7 @@ pub struct ClusterService(pub Context);
 impl Cluster for ClusterService {
     async fn member_list(&self, request: Request<MemberListRequest>) -> Result<Response<MemberListResponse>, Status> {
         self.0.settle(request.into_inner().linearizable).await?;
+        self.0.require_login().await?;
         let members = list(&self.0.node.cluster());
         Ok(Response::new(MemberListResponse { header: self.header(), members }))
     }
@@ -24,6 +25,7 @@ impl Cluster for ClusterService {
     async fn member_add(&self, request: Request<MemberAddRequest>) -> Result<Response<MemberAddResponse>, Status> {
         let request = request.into_inner();
         let urls = check_urls(&request.peer_ur_ls)?;
+        self.0.require_admin().await?;
         let added = self.0.part.add_member(&urls, request.is_learner).await;
         let (added, cluster) = added.map_err(|e| status::from_reconfigure(&e))?;
         let header = self.header();
@@ -34,6 +36,7 @@ impl Cluster for ClusterService {
         &self,
         request: Request<MemberRemoveRequest>,
     ) -> Result<Response<MemberRemoveResponse>, Status> {
+        self.0.require_admin().await?;
         let removed = self.0.part.remove_member(MemberId(request.into_inner().id)).await;
         let cluster = removed.map_err(|e| status::from_reconfigure(&e))?;
         Ok(Response::new(MemberRemoveResponse { header: self.header(), members: list(&cluster) }))
@@ -45,6 +48,7 @@ impl Cluster for ClusterService {
     ) -> Result<Response<MemberUpdateResponse>, Status> {
         let request = request.into_inner();
         let urls = check_urls(&request.peer_ur_ls)?;
+        self.0.require_admin().await?;
         let updated = self.0.part.update_member(MemberId(request.id), urls).await;
         let cluster = updated.map_err(|e| status::from_reconfigure(&e))?;
         Ok(Response::new(MemberUpdateResponse { header: self.header(), members: list(&cluster) }))
@@ -54,6 +58,7 @@ impl Cluster for ClusterService {
         &self,
         request: Request<MemberPromoteRequest>,
     ) -> Result<Response<MemberPromoteResponse>, Status> {
+        self.0.require_admin().await?;
         let promoted = self.0.part.promote_member(MemberId(request.into_inner().id)).await;
         let members = promoted.map_err(|e| status::from_leader(&e))?;
         let members = members.iter().map(member).collect();

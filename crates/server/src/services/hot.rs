@@ -135,10 +135,30 @@ impl Context {
     }
 
     async fn read_range(&self, request: &RangeRequest) -> Result<RangeResult, Status> {
+        self.settle_range(request).await?;
+        if !self.node.users().enabled() {
+            return self.range_settled(request).await;
+        }
+        let permit = self.permit(|users, who| users.may_read(who, &request.key, &request.range_end)).await?;
+        let result = self.range_settled(request).await;
+        self.check_still(permit)?;
+        result
+    }
+
+    /// Whether this member can read, for its own ends: whoever it is.
+    pub(crate) async fn probe(&self, request: &RangeRequest) -> Result<RangeResult, Status> {
+        self.settle_range(request).await?;
+        self.range_settled(request).await
+    }
+
+    async fn settle_range(&self, request: &RangeRequest) -> Result<(), Status> {
         if !request.serializable && self.node.is_learner() {
             return Err(status::not_supported_for_learner());
         }
-        self.settle(!request.serializable).await?;
+        self.settle(!request.serializable).await
+    }
+
+    async fn range_settled(&self, request: &RangeRequest) -> Result<RangeResult, Status> {
         if !is_large(request) {
             return self.range_now(request);
         }

@@ -31,7 +31,8 @@ impl Kv for KvService {
         let request = request.into_inner();
         check::range_stream(&request).map_err(|e| status::from_check(&e))?;
         self.0.settle(!request.serializable).await?;
-        Ok(Response::new(RangeChunks::new(self.0.clone(), request)))
+        let permit = self.0.permit(|users, who| users.may_read(who, &request.key, &request.range_end)).await?;
+        Ok(Response::new(RangeChunks::new(self.0.clone(), request, permit)))
     }
 
     async fn put(&self, request: Request<PutRequest>) -> Result<Response<PutResponse>, Status> {
@@ -60,7 +61,12 @@ impl Kv for KvService {
         let mut response = if mvcc::is_read_only(&request) {
             let begin = Instant::now();
             self.0.settle(!mvcc::is_serializable(&request)).await?;
+            let keys_of = |id, visit: &mut dyn FnMut(&[u8]) -> bool| {
+                self.0.node.lessor().lock().keys(id).iter().all(|key| visit(key));
+            };
+            let permit = self.0.permit(|users, who| users.may_txn(who, &request, &keys_of)).await?;
             let result = self.0.node.store().read_txn(&request);
+            self.0.check_still(permit)?;
             let took = begin.elapsed().as_secs_f64();
             self.0.metrics.server.request_duration.observe(Op::ReadonlyTxn, result.is_ok(), took);
             result.map_err(|e| status::from_mvcc(&e))?
@@ -92,6 +98,7 @@ impl Kv for KvService {
     }
 
     async fn compact(&self, request: Request<CompactionRequest>) -> Result<Response<CompactionResponse>, Status> {
+        self.0.require_admin().await?;
         let request = request.into_inner();
         let physical = request.physical;
         let compaction = InternalRaftRequest { compaction: Some(request), ..Default::default() };

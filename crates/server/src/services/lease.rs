@@ -2,7 +2,10 @@
 
 use std::pin::Pin;
 
+use ::auth::{self, Store, Who};
+use bytes::Bytes;
 use futures_util::{Stream, StreamExt};
+use http::HeaderValue;
 use node::{Response as Applied, quota};
 use proto::etcdserverpb::{
     InternalRaftRequest, LeaseGrantRequest, LeaseGrantResponse, LeaseKeepAliveRequest, LeaseKeepAliveResponse,
@@ -12,7 +15,10 @@ use proto::etcdserverpb::{
 use tonic::{Request, Response, Status, Streaming};
 
 use super::{Context, mismatch};
-use crate::status;
+use crate::{
+    status,
+    users::{self, Permit},
+};
 
 pub struct LeaseService(pub Context);
 
@@ -26,6 +32,7 @@ impl Lease for LeaseService {
             return Err(status::lease_ttl_too_large());
         }
         self.0.check_quota(quota::LEASE_COST)?;
+        self.0.require_login().await?;
         if request.id == 0 {
             request.id = self.0.node.next_lease_id();
         }
@@ -43,6 +50,7 @@ impl Lease for LeaseService {
         &self,
         request: Request<LeaseRevokeRequest>,
     ) -> Result<Response<LeaseRevokeResponse>, Status> {
+        self.0.require_login().await?;
         let revoke = InternalRaftRequest { lease_revoke: Some(request.into_inner()), ..Default::default() };
         match self.0.propose(revoke).await? {
             Applied::LeaseRevoke(mut response) => {
@@ -58,10 +66,13 @@ impl Lease for LeaseService {
         request: Request<Streaming<LeaseKeepAliveRequest>>,
     ) -> Result<Response<Self::LeaseKeepAliveStream>, Status> {
         let context = self.0.clone();
+        // Users may come to be needed while the stream is open.
+        let token = users::token_among(request.metadata().as_ref());
         let answers = request.into_inner().then(move |request| {
-            let context = context.clone();
+            let (context, token) = (context.clone(), token.clone());
             async move {
                 let request = request.inspect_err(|e| context.metrics.grpc.receive_failed("lease-keepalive", e))?;
+                context.permit_lease(token.as_ref(), request.id, Store::may_write).await?;
                 keep_alive(&context, request.id).await
             }
         });
@@ -72,8 +83,15 @@ impl Lease for LeaseService {
         &self,
         request: Request<LeaseTimeToLiveRequest>,
     ) -> Result<Response<LeaseTimeToLiveResponse>, Status> {
+        let token = users::token_among(request.metadata().as_ref());
         let request = request.into_inner();
+        self.0.require_login_with(token.as_ref()).await?;
+        let permit = match request.keys {
+            true => Some(self.0.permit_lease(token.as_ref(), request.id, may_read).await?),
+            false => None,
+        };
         let found = self.0.part.lease_time_to_live(request).await.map_err(|e| status::from_leader(&e))?;
+        permit.map_or(Ok(()), |permit| self.0.check_still(permit))?;
         let header = Some(self.0.header());
         Ok(Response::new(match found {
             Some(found) => LeaseTimeToLiveResponse { header, ..found },
@@ -84,9 +102,39 @@ impl Lease for LeaseService {
     async fn lease_leases(&self, _: Request<LeaseLeasesRequest>) -> Result<Response<LeaseLeasesResponse>, Status> {
         self.0.linearize().await?;
         let ids = self.0.node.lessor().lock().ids();
+        self.0.permit_all_leases(&ids).await?;
         let leases = ids.into_iter().map(|id| LeaseStatus { id }).collect();
         Ok(Response::new(LeaseLeasesResponse { header: Some(self.0.header()), leases }))
     }
+}
+
+fn may_read(users: &Store, who: Who<'_>, key: &[u8]) -> Result<(), auth::Error> {
+    users.may_read(who, key, b"")
+}
+
+/// Whether a user may do something with a key.
+type May = fn(&Store, Who<'_>, &[u8]) -> Result<(), auth::Error>;
+
+impl Context {
+    /// For what is about a lease: all keys that hang on it count.
+    async fn permit_lease(&self, token: Option<&HeaderValue>, id: i64, may: May) -> Result<Permit, Status> {
+        self.require_login_with(token).await?;
+        self.permit_with(token, |users, who| may_keys(users, who, &self.node.lessor().lock().keys(id), may)).await
+    }
+
+    async fn permit_all_leases(&self, ids: &[i64]) -> Result<(), Status> {
+        self.require_login().await?;
+        let keys = |id: &i64| self.node.lessor().lock().keys(*id);
+        let judged = self.permit(|users, who| ids.iter().try_for_each(|id| may_keys(users, who, &keys(id), may_read)));
+        self.check_still(judged.await?)
+    }
+}
+
+fn may_keys(users: &Store, who: Who<'_>, keys: &[Bytes], may: May) -> Result<(), auth::Error> {
+    if users.may_administer(who).is_ok() {
+        return Ok(());
+    }
+    keys.iter().try_for_each(|key| may(users, who, key))
 }
 
 /// The header is made before the renewal, so that its revision is never one at which the lease was already gone.

@@ -11,7 +11,7 @@ use proto::{
         DowngradeRequest, DowngradeResponse, FeatureGateHistoryRequest, FeatureGateStatusRequest,
         FeatureGateStatusResponse, HashKvRequest, HashKvResponse, HashRequest, HashResponse, InternalRaftRequest,
         MoveLeaderRequest, MoveLeaderResponse, SnapshotRequest, StatusRequest, StatusResponse,
-        downgrade_request::DowngradeAction, maintenance_server::Maintenance,
+        alarm_request::AlarmAction, downgrade_request::DowngradeAction, maintenance_server::Maintenance,
     },
     membershippb::DowngradeInfoSetRequest,
 };
@@ -35,6 +35,7 @@ impl Maintenance for MaintenanceService {
         &self,
         request: Request<FeatureGateStatusRequest>,
     ) -> Result<Response<FeatureGateStatusResponse>, Status> {
+        self.0.require_login().await?;
         self.0.feature_gate_status(request.get_ref()).await.map(Response::new)
     }
 
@@ -42,11 +43,17 @@ impl Maintenance for MaintenanceService {
         &self,
         request: Request<FeatureGateHistoryRequest>,
     ) -> Result<Response<GateHistory>, Status> {
+        self.0.require_login().await?;
         self.0.feature_gate_history(request.get_ref()).map(Response::new)
     }
 
     async fn alarm(&self, request: Request<AlarmRequest>) -> Result<Response<AlarmResponse>, Status> {
-        let alarm = InternalRaftRequest { alarm: Some(request.into_inner()), ..Default::default() };
+        let request = request.into_inner();
+        match request.action() {
+            AlarmAction::Get => self.0.require_login().await?,
+            AlarmAction::Activate | AlarmAction::Deactivate => self.0.require_admin().await?,
+        }
+        let alarm = InternalRaftRequest { alarm: Some(request), ..Default::default() };
         match self.0.propose(alarm).await? {
             Applied::Alarm(mut response) => {
                 response.header = self.0.fill(response.header);
@@ -57,6 +64,7 @@ impl Maintenance for MaintenanceService {
     }
 
     async fn status(&self, _: Request<StatusRequest>) -> Result<Response<StatusResponse>, Status> {
+        self.0.require_login().await?;
         let node = &self.0.node;
         let at = node.status();
         let view = node.backend().view();
@@ -88,6 +96,7 @@ impl Maintenance for MaintenanceService {
     }
 
     async fn defragment(&self, _: Request<DefragmentRequest>) -> Result<Response<DefragmentResponse>, Status> {
+        self.0.require_admin().await?;
         let backend = self.0.node.backend().clone();
         tracing::info!("starting defragment");
         let done = tokio::task::spawn_blocking(move || backend.defrag()).await;
@@ -104,6 +113,7 @@ impl Maintenance for MaintenanceService {
     }
 
     async fn hash(&self, _: Request<HashRequest>) -> Result<Response<HashResponse>, Status> {
+        self.0.require_admin().await?;
         let (backend, store) = (self.0.node.backend().clone(), self.0.node.store().clone());
         let begin = Instant::now();
         let hash = tokio::task::spawn_blocking(move || (backend.hash(), store.revision())).await;
@@ -114,6 +124,7 @@ impl Maintenance for MaintenanceService {
     }
 
     async fn hash_kv(&self, request: Request<HashKvRequest>) -> Result<Response<HashKvResponse>, Status> {
+        self.0.require_admin().await?;
         let (store, revision) = (self.0.node.store().clone(), request.into_inner().revision);
         let begin = Instant::now();
         let hash = tokio::task::spawn_blocking(move || store.hash_kv(revision)).await;
@@ -128,6 +139,7 @@ impl Maintenance for MaintenanceService {
     }
 
     async fn snapshot(&self, _: Request<SnapshotRequest>) -> Result<Response<Self::SnapshotStream>, Status> {
+        self.0.require_admin().await?;
         self.0.wait_until_storage_is_settled().await?;
         let backend = self.0.node.backend().clone();
         let pieces = tokio::task::spawn_blocking(move || Pieces::open(&backend)).await;
@@ -135,6 +147,7 @@ impl Maintenance for MaintenanceService {
     }
 
     async fn move_leader(&self, request: Request<MoveLeaderRequest>) -> Result<Response<MoveLeaderResponse>, Status> {
+        self.0.require_admin().await?;
         let target = request.into_inner().target_id;
         if self.0.node.status().leader != self.0.member_id() {
             return Err(status::not_leader());
@@ -148,6 +161,7 @@ impl Maintenance for MaintenanceService {
     }
 
     async fn downgrade(&self, request: Request<DowngradeRequest>) -> Result<Response<DowngradeResponse>, Status> {
+        self.0.require_admin().await?;
         let request = request.into_inner();
         match DowngradeAction::try_from(request.action) {
             Ok(DowngradeAction::Validate) => self.downgrade_validate(&request.version).await,

@@ -1,5 +1,6 @@
 //! The gRPC services. Each call reads as a line: check, ask or propose, answer.
 
+mod auth;
 mod cluster;
 mod concurrency;
 mod feature_gate;
@@ -26,6 +27,7 @@ use tokio::runtime::Handle;
 use tonic::Status;
 
 pub use self::{
+    auth::AuthService,
     cluster::ClusterService,
     concurrency::{ElectionService, LockService},
     known::Known,
@@ -37,8 +39,10 @@ pub use self::{
 use crate::{
     cluster::Part,
     metrics::{Metrics, server::Op},
+    call,
     required::{self, Required},
     status,
+    users::Tokens,
 };
 
 pub(crate) const MESSAGE_OVERHEAD_BYTES: usize = 512 * 1024;
@@ -51,6 +55,7 @@ pub struct Parts {
     pub node: Arc<Node>,
     pub part: Part,
     pub limits: Limits,
+    pub tokens: Tokens,
     metrics: Arc<Metrics>,
     /// Where calls run that take long.
     pool: Handle,
@@ -73,13 +78,14 @@ pub struct Limits {
     /// Requests that take longer are logged.
     pub slow_request: Duration,
     pub watch_progress_interval: Duration,
+    pub bcrypt_cost: u32,
 }
 
 impl Context {
-    pub fn new(part: Part, limits: Limits, metrics: Arc<Metrics>, pool: Handle) -> Context {
+    pub fn new(part: Part, limits: Limits, tokens: Tokens, metrics: Arc<Metrics>, pool: Handle) -> Context {
         let (node, cluster) = (part.node.clone(), part.node.cluster());
         let (cluster_id, member_id) = (cluster.id.0, cluster.local.0);
-        Context(Arc::new(Parts { cluster_id, member_id, node, part, limits, metrics, pool }))
+        Context(Arc::new(Parts { cluster_id, member_id, node, part, limits, tokens, metrics, pool }))
     }
 
     pub fn member_id(&self) -> u64 {
@@ -107,9 +113,12 @@ impl Context {
 
     /// Proposes a request, and with it what its call requires.
     async fn propose(&self, mut request: InternalRaftRequest) -> Result<node::Response, Status> {
-        let required = required::current();
+        let required = call::required();
         if let Some(required) = required {
             self.require(required, &mut request).await?;
+        }
+        if self.node.users().enabled() {
+            self.sign(&mut request).await?;
         }
         let (begin, op) = (Instant::now(), Op::named(node::request_name(&request)));
         let result = self.node.propose(request).await;

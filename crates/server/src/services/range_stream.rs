@@ -12,6 +12,7 @@ use proto::etcdserverpb::{RangeRequest, RangeResponse, RangeStreamResponse};
 use tonic::Status;
 
 use super::Context;
+use crate::users::Permit;
 
 const FIRST_CHUNK_KEYS: i64 = 10;
 
@@ -20,16 +21,17 @@ pub struct RangeChunks {
     context: Context,
     /// The range that is left; `None` when all is sent.
     request: Option<RangeRequest>,
+    permit: Permit,
     limit_left: i64,
     sent: i64,
     revision: i64,
 }
 
 impl RangeChunks {
-    pub fn new(context: Context, mut request: RangeRequest) -> RangeChunks {
+    pub fn new(context: Context, mut request: RangeRequest, permit: Permit) -> RangeChunks {
         let limit_left = if request.limit == 0 { i64::MAX } else { request.limit };
         request.limit = FIRST_CHUNK_KEYS.min(limit_left);
-        RangeChunks { context, request: Some(request), limit_left, sent: 0, revision: 0 }
+        RangeChunks { context, request: Some(request), permit, limit_left, sent: 0, revision: 0 }
     }
 
     fn next_chunk(&mut self) -> Option<Result<RangeStreamResponse, Status>> {
@@ -40,6 +42,7 @@ impl RangeChunks {
     fn read(&mut self, mut request: RangeRequest) -> Result<RangeResponse, Status> {
         failpoint!("beforeRangeStreamChunk");
         let response = self.context.range_now(&request)?.into_response();
+        self.context.check_still(self.permit)?;
         let header_revision = response.header.map_or(0, |h| h.revision);
         if request.count_only {
             let header = Some(self.context.header_at(header_revision));

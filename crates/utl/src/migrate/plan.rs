@@ -172,9 +172,6 @@ fn notes(survey: &Survey, to: Version) -> Vec<String> {
     if learners > 1 {
         notes.push(format!("{learners} learners: {to} starts only with --max-learners of at least that"));
     }
-    if survey.authenticates && to == V3_8 {
-        notes.push("authentication is on: users and roles are kept, but lockgate does not start on them".into());
-    }
     if !survey.newer_keys.is_empty() {
         notes.push(format!("keys newer than the file's version: {}", survey.newer_keys.join(", ")));
     }

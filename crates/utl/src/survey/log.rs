@@ -53,8 +53,6 @@ pub enum Need {
     Unknown(String),
     /// A request of the v2 API; whether it is one that 3.6 still applies.
     V2 { what: String, applied_by_3_6: bool },
-    /// It is about users, roles or logins.
-    Users,
     /// It cannot be read at all.
     Unreadable(String),
 }
@@ -104,11 +102,7 @@ impl LogSurvey {
             }
             need => self.needed.push(Needed { index, need }),
         }
-        let Some(request) = request_of(entry) else { return };
-        if node::is_about_users(&request) {
-            self.needed.push(Needed { index, need: Need::Users });
-        }
-        if let Some(version) = version_set(request) {
+        if let Some(version) = request_of(entry).and_then(version_set) {
             self.versions_set.push((index, version));
         }
     }
@@ -161,10 +155,7 @@ impl Need {
             Need::V2 { what, applied_by_3_6: false } if target == Version::new(3, 6) => {
                 Some(format!("is a request of the v2 API ({what}), which 3.6 does not apply"))
             }
-            Need::Users if target >= Version::new(3, 8) => {
-                Some(format!("is about users or authentication, which a running {target} does not apply yet"))
-            }
-            Need::V2 { .. } | Need::Users => None,
+            Need::V2 { .. } => None,
         }
     }
 }

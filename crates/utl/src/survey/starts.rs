@@ -33,9 +33,6 @@ pub fn may_start(survey: &Survey, release: Version) -> Result<(), String> {
     if release < V3_7 && !survey.starts_from_snap {
         return Err("it needs a .snap file that the log lists, and there is none".into());
     }
-    if release == V3_8 && survey.authenticates {
-        return Err("authentication is on, which lockgate does not support".into());
-    }
     Ok(())
 }
 

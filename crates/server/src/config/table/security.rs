@@ -6,7 +6,6 @@ use super::{Flag, flag};
 const NO_TLS: &str =
     "TLS is not supported by this version; leave it out and protect the port by other means, such as a TLS proxy";
 const NO_TLS_NO_USE: &str = "used with TLS only, which this version does not have";
-const NO_AUTH_NO_USE: &str = "used with authentication only, which this version does not have";
 
 const CLIENT: &str = "client-transport-security";
 const PEER: &str = "peer-transport-security";
@@ -60,8 +59,7 @@ pub(super) const FLAGS: &[Flag] = &[
 
 #[rustfmt::skip]
 pub(super) const AUTH: &[Flag] = &[
-    flag("auth-token", Text, "simple", "Kind of token that users get.")
-        .refused("authentication is not supported by this version; leave it out (a data dir with authentication on is refused)"),
-    flag("bcrypt-cost", Uint, "10", "Cost of hashing passwords.").ignored(NO_AUTH_NO_USE),
-    flag("auth-token-ttl", Uint, "300", "Seconds for which a token lives.").ignored(NO_AUTH_NO_USE),
+    flag("auth-token", Text, "simple", "Kind of token that users get: simple, or jwt,sign-method=M,priv-key=FILE,pub-key=FILE,ttl=5m."),
+    flag("bcrypt-cost", Uint, "10", "Cost of hashing passwords, from 4 to 31."),
+    flag("auth-token-ttl", Uint, "300", "Seconds for which a simple token lives after its last use."),
 ];

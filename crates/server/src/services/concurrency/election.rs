@@ -18,7 +18,7 @@ use super::{
     events::Events,
     view::{View, created_at, delete, end_of, first_created, found, get, key_only, prefix_of, put, session_key},
 };
-use crate::{services::Context, status};
+use crate::{call, services::Context, status};
 
 pub struct ElectionService(View);
 
@@ -101,9 +101,11 @@ impl Election for ElectionService {
     async fn observe(&self, request: Request<LeaderRequest>) -> Result<Response<Self::ObserveStream>, Status> {
         let prefix = prefix_of(&request.into_inner().name);
         let observer = Observer { view: self.0.clone(), prefix, following: None, ready: VecDeque::new() };
-        let leaders = stream::unfold(observer, |mut observer| async {
-            let next = observer.next().await?;
-            Some((Ok(next), observer))
+        // The call is over when its stream begins.
+        let noted = call::lifted(async { call::noted() }).await;
+        let leaders = stream::unfold((observer, noted), |(mut observer, noted)| async {
+            let next = call::during(noted.clone(), observer.next()).await?;
+            Some((Ok(next), (observer, noted)))
         });
         Ok(Response::new(leaders.boxed()))
     }

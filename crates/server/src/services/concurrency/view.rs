@@ -2,6 +2,7 @@
 //! inside of the server.
 
 use bytes::Bytes;
+use http::HeaderValue;
 use proto::{
     etcdserverpb::{
         Compare, DeleteRangeRequest, LeaseGrantRequest, PutRequest, RangeRequest, RangeResponse, RequestOp, TxnRequest,
@@ -18,7 +19,7 @@ use tonic::{Request, Response, Status};
 
 use super::events::Events;
 use crate::{
-    required,
+    call::{self, Noted},
     services::{Context, KvService, LeaseService},
     status,
 };
@@ -65,7 +66,7 @@ impl View {
 
     /// What is to be done if the client goes away before it is answered.
     pub fn undo(&self, txn: TxnRequest) -> Undo {
-        Undo { view: self.clone(), txn: Some(txn) }
+        Undo { view: self.clone(), txn: Some(txn), token: call::noted().token }
     }
 }
 
@@ -73,6 +74,8 @@ impl View {
 pub struct Undo {
     view: View,
     txn: Option<TxnRequest>,
+    /// Whose call it is, for when the call is gone.
+    token: Option<HeaderValue>,
 }
 
 impl Undo {
@@ -84,7 +87,7 @@ impl Undo {
     pub async fn now(mut self) {
         if let Some(txn) = self.txn.take() {
             // If it fails, the key goes with its lease.
-            let _ = required::lifted(self.view.txn(txn)).await;
+            let _ = call::lifted(self.view.txn(txn)).await;
         }
     }
 }
@@ -92,8 +95,8 @@ impl Undo {
 impl Drop for Undo {
     fn drop(&mut self) {
         let Some(txn) = self.txn.take() else { return };
-        let view = self.view.clone();
-        self.view.0.pool.spawn(async move { view.txn(txn).await });
+        let (view, noted) = (self.view.clone(), Noted { required: None, token: self.token.take() });
+        self.view.0.pool.spawn(call::during(noted, async move { view.txn(txn).await }));
     }
 }
 

@@ -15,6 +15,8 @@ pub struct WatchService(pub Context);
 
 impl WatchService {
     pub fn watch(&self, request: Request<Streaming<WatchRequest>>) -> Result<Response<WatchSession>, Status> {
-        Ok(Response::new(WatchSession::new(self.0.clone(), request.into_inner())))
+        // Users may come to be needed while the stream is open.
+        let token = crate::users::token_among(request.metadata().as_ref());
+        Ok(Response::new(WatchSession::new(self.0.clone(), request.into_inner(), token)))
     }
 }

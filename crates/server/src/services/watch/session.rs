@@ -8,8 +8,10 @@ use std::{
     task::{Context as TaskContext, Poll},
 };
 
+use bytes::Bytes;
 use failpoint::failpoint;
-use futures_util::{Stream, task::AtomicWaker};
+use futures_util::{Stream, future::BoxFuture, task::AtomicWaker};
+use http::HeaderValue;
 use mvcc::{WatchError, WatchItem, WatchSpec, WatchStream};
 use proto::etcdserverpb::{
     ResponseHeader, WatchCreateRequest, WatchRequest, WatchResponse, watch_request::RequestUnion,
@@ -21,7 +23,7 @@ use super::{
     pace::Pace,
     reply::{WatchReply, fragments},
 };
-use crate::{services::Context, status};
+use crate::{services::Context, status, users::Permit};
 
 /// The id in answers that belong to no watcher.
 const NO_WATCHER: i64 = -1;
@@ -33,6 +35,10 @@ const OUTGOING_MAX: usize = 64;
 pub struct WatchSession {
     context: Context,
     requests: Option<Streaming<WatchRequest>>,
+    /// Whose stream it is.
+    token: Option<HeaderValue>,
+    /// A watcher whose owner's rights are looked at; nothing more is read meanwhile.
+    judging: Option<Judging>,
     stream: WatchStream,
     waker: Arc<AtomicWaker>,
     /// Answers that go out before any event: a watcher is announced before it speaks.
@@ -48,6 +54,11 @@ pub struct WatchSession {
     rest: Option<Pin<Box<Sleep>>>,
 }
 
+struct Judging {
+    create: WatchCreateRequest,
+    verdict: BoxFuture<'static, Result<Permit, Status>>,
+}
+
 /// Looking at requests costs as much as sending an event; a client that cancels in a flood waits for so many.
 const EVENTS_PER_LOOK: u32 = 32;
 
@@ -61,7 +72,7 @@ struct Wants {
 }
 
 impl WatchSession {
-    pub fn new(context: Context, requests: Streaming<WatchRequest>) -> WatchSession {
+    pub fn new(context: Context, requests: Streaming<WatchRequest>, token: Option<HeaderValue>) -> WatchSession {
         let waker = Arc::new(AtomicWaker::new());
         let notify = waker.clone();
         let stream = context.node.store().watch_stream(move || notify.wake());
@@ -70,6 +81,8 @@ impl WatchSession {
         WatchSession {
             context,
             requests: Some(requests),
+            token,
+            judging: None,
             stream,
             waker,
             outgoing: VecDeque::new(),
@@ -87,6 +100,7 @@ impl WatchSession {
         // Who asks is answered now.
         self.pace.handle_hurry();
         match request.request_union {
+            Some(RequestUnion::CreateRequest(create)) if self.is_to_be_judged(&create) => self.judge(create),
             Some(RequestUnion::CreateRequest(create)) => self.create(&create),
             Some(RequestUnion::CancelRequest(cancel)) => self.cancel(cancel.watch_id),
             Some(RequestUnion::ProgressRequest(_)) => {
@@ -95,6 +109,41 @@ impl WatchSession {
             None => tracing::info!("skipped an empty watch request"),
         }
         self.context.metrics.watch.send_loop_control_stream.observe(begin.elapsed().as_secs_f64());
+    }
+
+    /// As in etcd: a revision that cannot be is told to everybody.
+    fn is_to_be_judged(&self, create: &WatchCreateRequest) -> bool {
+        self.context.node.users().enabled() && create.start_revision >= 0
+    }
+
+    fn judge(&mut self, create: WatchCreateRequest) {
+        let (context, token) = (self.context.clone(), self.token.clone());
+        // No key stands for the first one.
+        let key = if create.key.is_empty() { Bytes::from_static(&[0]) } else { create.key.clone() };
+        let range_end = create.range_end.clone();
+        let verdict = async move {
+            context.permit_with(token.as_ref(), |users, who| users.may_read(who, &key, &range_end)).await
+        };
+        self.judging = Some(Judging { create, verdict: Box::pin(verdict) });
+    }
+
+    /// False while somebody's rights are still looked at.
+    fn poll_judging(&mut self, cx: &mut TaskContext<'_>) -> bool {
+        let Some(judging) = &mut self.judging else { return true };
+        let Poll::Ready(verdict) = judging.verdict.as_mut().poll(cx) else { return false };
+        if let Some(Judging { create, .. }) = self.judging.take() {
+            match verdict {
+                Ok(_) => self.create(&create),
+                // As Go prints it, which is what clients look for.
+                Err(why) => self.refuse(format!("rpc error: code = {:?} desc = {}", why.code(), why.message())),
+            }
+        }
+        true
+    }
+
+    fn refuse(&mut self, cancel_reason: String) {
+        let (created, canceled) = (true, true);
+        self.control(WatchResponse { watch_id: NO_WATCHER, created, canceled, cancel_reason, ..Default::default() });
     }
 
     fn create(&mut self, create: &WatchCreateRequest) {
@@ -208,7 +257,8 @@ impl WatchSession {
     /// Takes requests that have come in, as long as their answers find room: if one is left unread, an answer is
     /// waiting, and taking that polls again. An error ends the stream.
     fn poll_requests(&mut self, cx: &mut TaskContext<'_>) -> Result<(), Status> {
-        while self.outgoing.len() < OUTGOING_MAX
+        while self.poll_judging(cx)
+            && self.outgoing.len() < OUTGOING_MAX
             && let Some(requests) = &mut self.requests
         {
             match Pin::new(requests).poll_next(cx) {

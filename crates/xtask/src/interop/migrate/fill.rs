@@ -26,15 +26,13 @@ pub const USER_PASSWORD: &str = "alice-secret";
 #[derive(Clone, Copy, PartialEq)]
 pub struct Wish {
     pub end: End,
-    /// Users and roles; only real etcd can.
-    pub users: bool,
     pub auth_on: bool,
     pub learner: bool,
 }
 
 impl Wish {
-    pub fn of(release: &Release) -> Wish {
-        Wish { end: End::Stop, users: release.version != "3.8", auth_on: false, learner: true }
+    pub fn plain() -> Wish {
+        Wish { end: End::Stop, auth_on: false, learner: true }
     }
 }
 
@@ -47,9 +45,7 @@ pub fn fill(release: &Release, dir: &Path, seed: u64, wish: Wish) -> Result<Line
         http.call("/v3/kv/put", &json!({"key": base64(key.as_bytes()), "value": value}))?;
     }
     load::run(&mut http, &mut Random::new(seed), OPERATIONS)?;
-    if wish.users {
-        add_users(&mut http)?;
-    }
+    add_users(&mut http)?;
     if wish.learner {
         let learner = json!({"peerURLs": ["http://127.0.0.1:1"], "isLearner": true});
         http.call("/v3/cluster/member/add", &learner)?;
@@ -57,7 +53,7 @@ pub fn fill(release: &Release, dir: &Path, seed: u64, wish: Wish) -> Result<Line
     // Last, as nothing can be put afterwards. (Its effect on what is under way is part of what entries do.)
     let member = http.call("/v3/cluster/member/list", &json!({}))?["header"]["member_id"].clone();
     http.call("/v3/maintenance/alarm", &json!({"action": "ACTIVATE", "memberID": member, "alarm": "NOSPACE"}))?;
-    let found = seen(&mut http, wish.users)?;
+    let found = seen(&mut http)?;
     if wish.auth_on {
         http.call("/v3/auth/enable", &json!({}))?;
     }
@@ -84,8 +80,8 @@ fn add_users(http: &mut Http) -> Result<()> {
     Ok(())
 }
 
-/// Everything a client can see: keys at several revisions, hashes, leases, members, alarms; users and roles of real etcd.
-pub fn seen(http: &mut Http, users: bool) -> Result<Lines> {
+/// Everything a client can see: keys at several revisions, hashes, leases, members, alarms, users and roles.
+pub fn seen(http: &mut Http) -> Result<Lines> {
     let mut lines = contents(http, true)?;
     for (_, answer) in lines.iter_mut().filter(|(name, _)| name.starts_with("hashkv")) {
         *answer = of_every_version(answer)?;
@@ -95,15 +91,13 @@ pub fn seen(http: &mut Http, users: bool) -> Result<Lines> {
     lines.push(("members".into(), Value::Array(members).to_string()));
     let alarms = http.call("/v3/maintenance/alarm", &json!({"action": "GET"}))?;
     lines.push(("alarms".into(), alarms["alarms"].to_string()));
-    if users {
-        for (path, body, part) in [
-            ("/v3/auth/user/list", json!({}), "users"),
-            ("/v3/auth/role/list", json!({}), "roles"),
-            ("/v3/auth/user/get", json!({"name": "alice"}), "roles"),
-            ("/v3/auth/role/get", json!({"role": "keys"}), "perm"),
-        ] {
-            lines.push((path.into(), http.call(path, &body)?[part].to_string()));
-        }
+    for (path, body, part) in [
+        ("/v3/auth/user/list", json!({}), "users"),
+        ("/v3/auth/role/list", json!({}), "roles"),
+        ("/v3/auth/user/get", json!({"name": "alice"}), "roles"),
+        ("/v3/auth/role/get", json!({"role": "keys"}), "perm"),
+    ] {
+        lines.push((path.into(), http.call(path, &body)?[part].to_string()));
     }
     Ok(lines)
 }

@@ -18,24 +18,23 @@ use super::{
     Release, Tools,
     fill::{Wish, fill},
     run_tool,
-    trip::{look, named, without_users},
+    trip::{look, named},
 };
 
 /// The server was killed, so the end of its writes is in the log alone: the tool applies what is committed there.
 pub fn server(tools: &Tools, from: &Release, to: &Release) -> Result<Vec<Step>> {
     let temp = tempfile::tempdir()?;
     let dir = temp.path().join("data");
-    // A question about users at the very end is not known to be committed, so it is kept, and ours does not start on it.
-    let wish = Wish { end: End::Kill, users: false, ..Wish::of(from) };
+    let wish = Wish { end: End::Kill, ..Wish::plain() };
     let before = fill(from, &dir, tools.seed + 2, wish)?;
     let plan = tools.migrate(&dir, to.version, &[])?;
     let waited = plan.lines().find(|line| line.contains("are applied")).unwrap_or("nothing waited in the log");
     println!("   {}", waited.trim());
-    let found = look(&to.server, &dir, false)?;
-    let mut steps = named(&format!("seen by {}", to.version), pair(without_users(&before, false), found));
+    let found = look(&to.server, &dir)?;
+    let mut steps = named(&format!("seen by {}", to.version), pair(before.clone(), found));
     tools.migrate(&dir, from.version, &[])?;
-    let found = look(&from.server, &dir, false)?;
-    steps.extend(named(&format!("seen by {} again", from.version), pair(without_users(&before, false), found)));
+    let found = look(&from.server, &dir)?;
+    steps.extend(named(&format!("seen by {} again", from.version), pair(before, found)));
     Ok(steps)
 }
 
@@ -43,7 +42,7 @@ pub fn server(tools: &Tools, from: &Release, to: &Release) -> Result<Vec<Step>> 
 pub fn tool(tools: &Tools, release: &Release, rounds: u64) -> Result<Vec<Step>> {
     let temp = tempfile::tempdir()?;
     let dir = temp.path().join("data");
-    let before = fill(release, &dir, tools.seed + 3, Wish::of(release))?;
+    let before = fill(release, &dir, tools.seed + 3, Wish::plain())?;
     let (hash, path) = (tools.hash(&dir)?, dir.to_string_lossy().into_owned());
     let mut rng = Random::new(tools.seed);
     // How long it takes here, so that most of the kills come before its end.

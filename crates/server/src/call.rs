@@ -1,46 +1,58 @@
-//! What the call requires that the running task serves. It is put in its place for every poll of the call's work, so that
-//! those who propose and read find it without being handed it, and it costs two moves.
+//! What is noted of the call that the running task serves: what it requires, and whose it says it is. It is put in its place
+//! for every poll of the call's work, so that those who propose and read find it without being handed it, and it costs
+//! two moves.
 
 use std::{
-    cell::Cell,
+    cell::RefCell,
     pin::Pin,
     task::{Context, Poll},
 };
 
+use http::HeaderValue;
 use pin_project_lite::pin_project;
 
-use super::Required;
+use crate::required::Required;
 
-thread_local! {
-    static CURRENT: Cell<Option<Required>> = const { Cell::new(None) };
+/// What is noted of a call.
+#[derive(Debug, Clone, Default)]
+pub struct Noted {
+    pub required: Option<Required>,
+    /// Shown by who has logged in.
+    pub token: Option<HeaderValue>,
 }
 
-/// What the call that this task serves requires, if anything.
-pub fn current() -> Option<Required> {
-    CURRENT.get()
+thread_local! {
+    static CURRENT: RefCell<Noted> = const { RefCell::new(Noted { required: None, token: None }) };
+}
+
+/// What is noted of the call that this task serves.
+pub fn noted() -> Noted {
+    CURRENT.with_borrow(Clone::clone)
+}
+
+/// What the call requires, if anything.
+pub fn required() -> Option<Required> {
+    CURRENT.with_borrow(|noted| noted.required)
 }
 
 /// Lets `act` change what is noted of it. `None` if nothing is required.
-pub(super) fn with_current<T>(act: impl FnOnce(&mut Required) -> T) -> Option<T> {
-    let mut required = CURRENT.get()?;
-    let done = act(&mut required);
-    CURRENT.set(Some(required));
-    Some(done)
+pub fn with_required<T>(act: impl FnOnce(&mut Required) -> T) -> Option<T> {
+    CURRENT.with_borrow_mut(|noted| noted.required.as_mut().map(act))
 }
 
 /// Runs the server's own work inside of a call, which must be done whatever the call requires.
 pub fn lifted<F: Future>(work: F) -> During<F> {
-    During { required: None, work }
+    during(Noted { required: None, ..noted() }, work)
 }
 
-pub(super) fn during<F: Future>(required: Required, work: F) -> During<F> {
-    During { required: Some(required), work }
+pub fn during<F: Future>(noted: Noted, work: F) -> During<F> {
+    During { noted, work }
 }
 
 pin_project! {
-    /// Work of a call that requires features.
+    /// Work of a call of which something is noted.
     pub struct During<F> {
-        required: Option<Required>,
+        noted: Noted,
         #[pin]
         work: F,
     }
@@ -48,8 +60,8 @@ pin_project! {
 
 impl<F> During<F> {
     /// What is required, and how far it was judged.
-    pub(super) fn required(&self) -> Option<Required> {
-        self.required
+    pub fn required(&self) -> Option<Required> {
+        self.noted.required
     }
 }
 
@@ -58,28 +70,32 @@ impl<F: Future> Future for During<F> {
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
         let this = self.project();
-        let _turn = Turn::begin(this.required);
+        let _turn = Turn::begin(this.noted);
         this.work.poll(cx)
     }
 }
 
 /// While it lives the call's own is the current one. Dropped too when the work panics: the thread serves other calls.
 struct Turn<'a> {
-    own: &'a mut Option<Required>,
-    outer: Option<Required>,
+    /// That of whoever is outside, while the call has its turn.
+    own: &'a mut Noted,
 }
 
 impl Turn<'_> {
-    fn begin(own: &mut Option<Required>) -> Turn<'_> {
-        let outer = CURRENT.replace(*own);
-        Turn { own, outer }
+    fn begin(own: &mut Noted) -> Turn<'_> {
+        swap(own);
+        Turn { own }
     }
 }
 
 impl Drop for Turn<'_> {
     fn drop(&mut self) {
-        *self.own = CURRENT.replace(self.outer);
+        swap(self.own);
     }
+}
+
+fn swap(noted: &mut Noted) {
+    CURRENT.with_borrow_mut(|current| std::mem::swap(current, noted));
 }
 
 #[cfg(test)]
@@ -91,14 +107,15 @@ mod tests {
 
     use super::*;
 
-    fn requires(feature: membership::ClusterFeature) -> Required {
+    fn requires(feature: membership::ClusterFeature) -> Noted {
         let mut features = ClusterFeatures::default();
         features.insert(feature);
-        Required { features, judged_at: None }
+        let token = Some(HeaderValue::from_static(feature.name()));
+        Noted { required: Some(Required { features, judged_at: None }), token }
     }
 
     fn names() -> Vec<&'static str> {
-        current().into_iter().flat_map(Required::names).collect()
+        required().into_iter().flat_map(Required::names).collect()
     }
 
     #[tokio::test]
@@ -106,25 +123,27 @@ mod tests {
         let look = async |name: &'static str| {
             for _ in 0..3 {
                 assert_eq!(names(), [name]);
+                assert_eq!(noted().token.as_ref().map(HeaderValue::as_bytes), Some(name.as_bytes()));
                 tokio::task::yield_now().await;
             }
-            lifted(async { assert!(names().is_empty()) }).await;
+            let token = noted().token;
+            lifted(async { assert!(names().is_empty() && noted().token == token) }).await;
             assert_eq!(names(), [name]);
         };
         let one = during(requires(ATOMIC_INCREMENT), look("AtomicIncrement"));
         let other = during(requires(PERSISTED_LEASE_CHECKPOINTS), look("PersistedLeaseCheckpoints"));
         tokio::join!(one, other);
-        assert!(names().is_empty());
+        assert!(names().is_empty() && noted().token.is_none());
     }
 
     #[test]
     fn what_was_noted_stays_with_the_call() {
         let mut work = Box::pin(during(requires(ATOMIC_INCREMENT), async {
-            with_current(|required| required.judged_at = Some(7));
+            with_required(|required| required.judged_at = Some(7));
         }));
         work.as_mut().now_or_never().expect("done");
         assert_eq!(work.required().and_then(|required| required.judged_at), Some(7));
-        assert!(with_current(|_| ()).is_none(), "nothing is required outside");
+        assert!(with_required(|_| ()).is_none(), "nothing is required outside");
     }
 
     #[test]
