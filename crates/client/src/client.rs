@@ -6,7 +6,9 @@ use std::{
     time::Duration,
 };
 
-use crate::{ConnectOptions, Result, Watcher, call::Caller, keepalive::Keeper, login::Login, pool::Pool, required::Required};
+use crate::{
+    ConnectOptions, Result, Watcher, call::Caller, keepalive::Keeper, login::Login, pool::Pool, required::Required,
+};
 
 /// A handle to a cluster; cheap to clone, all clones share their connections.
 #[derive(Clone)]

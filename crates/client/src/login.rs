@@ -157,9 +157,7 @@ impl Caller {
     /// The token that was given in place of a password, which nobody can renew.
     pub fn given_token(options: &ConnectOptions) -> Result<Token> {
         match &options.credentials {
-            Some(Credentials::Token(token)) if !token.is_empty() => {
-                Ok(Token { login: 0, value: Some(value(token)?) })
-            }
+            Some(Credentials::Token(token)) if !token.is_empty() => Ok(Token { login: 0, value: Some(value(token)?) }),
             _ => Ok(Token::default()),
         }
     }
