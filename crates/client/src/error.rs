@@ -160,6 +160,14 @@ impl Error {
         }
     }
 
+    /// The error as gRPC words it, with its code, where the server sent one.
+    pub fn grpc_text(&self) -> String {
+        match self {
+            Error::Etcd { code, message } => format!("rpc error: code = {} desc = {message}", code_name(*code)),
+            other => other.to_string(),
+        }
+    }
+
     /// True if another attempt may succeed without anything being changed: no leader, a broken connection.
     pub fn is_unavailable(&self) -> bool {
         match self {
