@@ -13,6 +13,7 @@ use tonic::{Code, Request, Response, Status, metadata::MetadataValue, transport:
 
 use crate::{
     ConnectOptions, Error, Kind, Result,
+    login::{Login, Token},
     pool::{Member, Pool},
     required::Required,
 };
@@ -46,6 +47,9 @@ pub(crate) struct Caller {
     pub timeout: Option<Duration>,
     pub require_leader: bool,
     pub required: Required,
+    pub login: Option<Arc<Login>>,
+    /// Sent where nobody logs in.
+    pub token: Token,
 }
 
 impl Caller {
@@ -53,8 +57,8 @@ impl Caller {
         Limits { send: self.options.send_bytes_max, recv: self.options.recv_bytes_max }
     }
 
-    /// A request with the metadata that every one carries; a token of a user will be one more.
-    pub fn request<T>(&self, message: T) -> Request<T> {
+    /// A request with the metadata that every one carries.
+    pub fn request<T>(&self, message: T, token: &Token) -> Request<T> {
         let mut request = Request::new(message);
         let metadata = request.metadata_mut();
         metadata.insert("client-api-version", MetadataValue::from_static(API_VERSION));
@@ -62,15 +66,16 @@ impl Caller {
             metadata.insert("hasleader", MetadataValue::from_static("true"));
         }
         self.required.write(metadata);
+        token.write(metadata);
         request
     }
 
     /// The connection to send over.
-    pub async fn channel(&self, member: &Member) -> Result<Channel> {
+    pub async fn channel(&self, member: &Member, token: &Token) -> Result<Channel> {
         if self.required.is_empty() {
             return Ok(member.channel.clone());
         }
-        let channel = self.required.channel(member, &self.options).await;
+        let channel = self.required.channel(member, &self.options, token).await;
         if let Err(Error::Transport { .. }) = &channel {
             member.failed();
         }
@@ -115,13 +120,15 @@ impl Caller {
         S: Future<Output = Result<Response<R>, Status>>,
     {
         let mut backoff = Backoff::new(self.pool.len());
+        let mut renewed = false;
         loop {
+            let token = self.token().await?;
             let member = self.pool.pick();
-            let mut request = self.request(message.clone());
+            let mut request = self.request(message.clone(), &token);
             if let Some(deadline) = deadline {
                 request.set_timeout(deadline.saturating_duration_since(Instant::now()));
             }
-            let result = match self.channel(&member).await {
+            let result = match self.channel(&member, &token).await {
                 Ok(channel) => note(&member, send(channel, self.limits(), request).await).await,
                 Err(error) => Err(error),
             };
@@ -129,6 +136,11 @@ impl Caller {
                 Ok(response) => return self.accept(&member, response),
                 Err(error) => error,
             };
+            // The servers have done nothing yet. A second refusal is no matter of the token's age.
+            if !renewed && self.renew(&token, &error).await? {
+                renewed = true;
+                continue;
+            }
             if !self.may_retry(policy, &error, backoff.attempts) {
                 return Err(error);
             }

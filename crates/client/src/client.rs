@@ -6,7 +6,9 @@ use std::{
     time::Duration,
 };
 
-use crate::{ConnectOptions, Result, Watcher, call::Caller, keepalive::Keeper, pool::Pool, required::Required};
+use crate::{
+    ConnectOptions, Result, Watcher, call::Caller, keepalive::Keeper, login::Login, pool::Pool, required::Required,
+};
 
 /// A handle to a cluster; cheap to clone, all clones share their connections.
 #[derive(Clone)]
@@ -35,9 +37,15 @@ impl Client {
     {
         let endpoints: Vec<String> = endpoints.into_iter().map(Into::into).collect();
         let pool = Arc::new(Pool::new(&endpoints, &options)?);
-        let timeout = options.request_timeout;
-        let caller =
-            Caller { pool, options: Arc::new(options), timeout, require_leader: false, required: Required::default() };
+        let caller = Caller {
+            pool,
+            timeout: options.request_timeout,
+            require_leader: false,
+            required: Required::default(),
+            login: Login::new(&options).map(Arc::new),
+            token: Caller::given_token(&options)?,
+            options: Arc::new(options),
+        };
         Ok(Client { caller, shared: Arc::default() })
     }
 

@@ -42,6 +42,8 @@ pub enum Error {
     NotEchoed { endpoint: String, name: String },
     #[error("{name:?} is no name of a feature; a name such as AtomicIncrement is letters, digits and underscores")]
     BadFeature { name: String },
+    #[error("the token cannot be sent: it must be visible ASCII")]
+    BadToken,
     #[error("endpoint {endpoint:?} cannot be used: {reason}")]
     BadEndpoint { endpoint: String, reason: String },
     /// No keep-alive was answered for as long as the lease lives, so it must be taken for expired.
@@ -140,7 +142,7 @@ impl Kind {
         &KINDS[self as usize]
     }
 
-    fn of(message: &str) -> Option<Kind> {
+    pub(crate) fn of(message: &str) -> Option<Kind> {
         KINDS.iter().find(|row| row.2 == message).map(|row| row.0)
     }
 }
@@ -158,6 +160,14 @@ impl Error {
         }
     }
 
+    /// The error as gRPC words it, with its code, where the server sent one.
+    pub fn grpc_text(&self) -> String {
+        match self {
+            Error::Etcd { code, message } => format!("rpc error: code = {} desc = {message}", code_name(*code)),
+            other => other.to_string(),
+        }
+    }
+
     /// True if another attempt may succeed without anything being changed: no leader, a broken connection.
     pub fn is_unavailable(&self) -> bool {
         match self {
@@ -165,6 +175,12 @@ impl Error {
             Error::Transport { .. } => true,
             _ => false,
         }
+    }
+
+    /// True if the server does not take the token: it does not know it any more, users have changed since, or there was none
+    /// because none was asked for before.
+    pub(crate) fn is_about_token(&self) -> bool {
+        matches!(self.kind(), Some(Kind::InvalidAuthToken | Kind::AuthOldRevision | Kind::UserEmpty))
     }
 
     /// True if a long-lived stream should not be opened again after this.

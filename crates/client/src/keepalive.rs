@@ -3,20 +3,18 @@
 use std::{
     collections::HashMap,
     pin::Pin,
-    sync::Arc,
     task::{Context, Poll},
     time::Duration,
 };
 
-use futures_util::{Stream, StreamExt, TryStreamExt, stream, stream::BoxStream};
+use futures_util::{Stream, StreamExt};
 use proto::etcdserverpb::{LeaseKeepAliveRequest, LeaseKeepAliveResponse, lease_client::LeaseClient};
 use tokio::{sync::mpsc, time::Instant};
-use tokio_stream::wrappers::UnboundedReceiverStream;
 
 use crate::{
     Error, Kind, Result,
-    call::{Backoff, Caller, note, noted},
-    pool::Member,
+    call::{Backoff, Caller},
+    stream::Broken,
 };
 
 /// Between two requests for a lease whose renewal has not been answered.
@@ -82,8 +80,6 @@ struct Task {
     leases: HashMap<i64, Lease>,
 }
 
-type Responses = BoxStream<'static, Result<LeaseKeepAliveResponse>>;
-
 enum End {
     /// Nobody is left who could add a lease.
     Closed,
@@ -91,18 +87,24 @@ enum End {
     Idle,
     /// The stream broke; `renewed` tells whether it had been of use.
     Lost { renewed: bool },
+    /// The same, but with a new token it may go on.
+    NewToken { renewed: bool },
 }
 
 impl Task {
     async fn run(mut self) {
         let mut backoff = Backoff::new(self.caller.pool.len());
+        let mut token_is_new = false;
         loop {
             if self.leases.is_empty() {
                 let Some((id, listener)) = self.added.recv().await else { return };
                 self.add(id, listener);
             }
-            match self.serve().await {
+            let end = self.serve(!token_is_new).await;
+            token_is_new = matches!(end, End::NewToken { renewed: false });
+            match end {
                 End::Closed => return,
+                End::NewToken { .. } => {}
                 End::Idle | End::Lost { renewed: true } => backoff = Backoff::new(self.caller.pool.len()),
                 End::Lost { renewed: false } => backoff.wait().await,
             }
@@ -111,10 +113,12 @@ impl Task {
     }
 
     /// Renews over one stream until it breaks.
-    async fn serve(&mut self) -> End {
+    async fn serve(&mut self, may_renew: bool) -> End {
         let member = self.caller.pool.pick();
         let (requests, receiver) = mpsc::unbounded_channel();
-        let mut responses = self.open(member.clone(), receiver);
+        // The server answers nothing before it is asked, so opening must not hold up asking.
+        let open = |channel, _, request| async move { LeaseClient::new(channel).lease_keep_alive(request).await };
+        let mut responses = self.caller.stream(member.clone(), receiver, may_renew, open);
         let mut renewed = false;
         loop {
             let Some(due) = self.leases.values().map(|lease| lease.next.min(lease.deadline)).min() else {
@@ -131,8 +135,9 @@ impl Task {
                         renewed = true;
                         self.renewed(response);
                     }
-                    Some(Err(error)) => {
-                        if !self.caller.required.is_empty() && error.halts_stream() {
+                    Some(Err(Broken::Renewed)) => return End::NewToken { renewed },
+                    Some(Err(Broken::Failed(error))) => {
+                        if self.is_final(&error) {
                             self.fail_all(&error);
                         }
                         return End::Lost { renewed };
@@ -147,19 +152,13 @@ impl Task {
         }
     }
 
-    fn open(&self, member: Arc<Member>, receiver: mpsc::UnboundedReceiver<LeaseKeepAliveRequest>) -> Responses {
-        let caller = self.caller.clone();
-        // The server sends its headers with its first answer, so opening must not hold up asking.
-        let open = async move {
-            let request = caller.request(UnboundedReceiverStream::new(receiver));
-            let mut client = LeaseClient::new(caller.channel(&member).await?);
-            let answers = caller.accept(&member, note(&member, client.lease_keep_alive(request).await).await?)?;
-            Ok(answers.or_else(move |status| noted(member.clone(), status)))
-        };
-        stream::once(open).try_flatten().boxed()
+    /// What is required is off, or the server does not know of it, or the password does not hold any more: waiting would only
+    /// let the leases run out.
+    fn is_final(&self, error: &Error) -> bool {
+        let required = !self.caller.required.is_empty() && error.halts_stream();
+        required || (self.caller.login.is_some() && error.kind() == Some(Kind::AuthFailed))
     }
 
-    /// What is required is off, or the server does not know of it: waiting would only let the leases run out.
     fn fail_all(&mut self, error: &Error) {
         for (_, mut lease) in self.leases.drain() {
             lease.tell(&Err(error.clone()));

@@ -31,6 +31,7 @@
 //! writes only if they certainly were not sent, so that none is applied twice behind the caller's back.
 //! Watches and keep-alives live through reconnects.
 
+mod auth;
 mod call;
 mod client;
 mod cluster;
@@ -41,6 +42,7 @@ mod health;
 mod keepalive;
 mod kv;
 mod lease;
+mod login;
 mod maintenance;
 mod op;
 mod options;
@@ -48,10 +50,12 @@ mod page;
 mod pool;
 mod required;
 mod snapshot;
+mod stream;
 mod txn;
 mod watch;
 
 pub use self::{
+    auth::Permission,
     call::API_VERSION,
     client::Client,
     error::{Error, Kind, Result},
@@ -64,4 +68,4 @@ pub use self::{
     txn::{Compare, Target, Txn},
     watch::{Canceled, Watch, WatchStream, Watcher},
 };
-pub use proto::{etcdserverpb as pb, membershippb, mvccpb};
+pub use proto::{authpb, etcdserverpb as pb, membershippb, mvccpb};

@@ -1,6 +1,8 @@
-//! How a client connects: time limits, keep-alive, message sizes.
+//! How a client connects: time limits, keep-alive, message sizes, and as whom.
 
 use std::time::Duration;
+
+use crate::login::Credentials;
 
 /// Settings for [`Client::connect`](crate::Client::connect). The defaults are those of etcd's Go client.
 ///
@@ -23,6 +25,7 @@ pub struct ConnectOptions {
     pub recv_bytes_max: usize,
     /// Attempts for calls that may be repeated.
     pub attempts_max: u32,
+    pub(crate) credentials: Option<Credentials>,
 }
 
 impl Default for ConnectOptions {
@@ -35,6 +38,7 @@ impl Default for ConnectOptions {
             send_bytes_max: 2 * 1024 * 1024,
             recv_bytes_max: i32::MAX as usize,
             attempts_max: 100,
+            credentials: None,
         }
     }
 }
@@ -57,6 +61,19 @@ impl ConnectOptions {
     pub fn keep_alive(mut self, time: Duration, timeout: Duration) -> Self {
         self.keep_alive_time = Some(time);
         self.keep_alive_timeout = timeout;
+        self
+    }
+
+    /// Who to log in as. It happens before the first call, and again whenever the servers do not take the token any more;
+    /// if they do not ask for users at all, calls go without. With an empty name or password there is no login.
+    pub fn user(mut self, name: impl Into<String>, password: impl Into<String>) -> Self {
+        self.credentials = Some(Credentials::Password { user: name.into(), password: password.into() });
+        self
+    }
+
+    /// A token that was made elsewhere, such as a JWT, to send in place of logging in.
+    pub fn token(mut self, token: impl Into<String>) -> Self {
+        self.credentials = Some(Credentials::Token(token.into()));
         self
     }
 

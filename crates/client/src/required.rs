@@ -16,12 +16,12 @@ use hyper_util::rt::TokioIo;
 use proto::etcdserverpb::{FeatureGateStatusRequest, maintenance_client::MaintenanceClient};
 use tokio::net::TcpStream;
 use tonic::{
-    Code,
+    Code, Request,
     metadata::{MetadataMap, MetadataValue},
     transport::Channel,
 };
 
-use crate::{Client, ConnectOptions, Error, Result, endpoint, pool::Member};
+use crate::{Client, ConnectOptions, Error, Result, endpoint, login::Token, pool::Member};
 
 const KEY: &str = "require-feature";
 
@@ -64,13 +64,13 @@ impl Required {
     }
 
     /// A connection over which a call may be sent.
-    pub async fn channel(&self, member: &Member, options: &ConnectOptions) -> Result<Channel> {
+    pub async fn channel(&self, member: &Member, options: &ConnectOptions, token: &Token) -> Result<Channel> {
         self.check_names()?;
         let mut proven = member.proven.lock().await;
         if let Some(channel) = &*proven {
             return Ok(channel.clone());
         }
-        let channel = prove(&member.endpoint, options).await?;
+        let channel = prove(&member.endpoint, options, token).await?;
         *proven = Some(channel.clone());
         Ok(channel)
     }
@@ -99,7 +99,7 @@ impl Client {
 
 /// Connects once and asks what no etcd answers. The channel never connects again: at the same address somebody else may
 /// listen by then.
-async fn prove(endpoint: &str, options: &ConnectOptions) -> Result<Channel> {
+async fn prove(endpoint: &str, options: &ConnectOptions, token: &Token) -> Result<Channel> {
     let address = endpoint::address(endpoint)?.to_owned();
     let used = AtomicBool::new(false);
     let connect = tower::service_fn(move |_| {
@@ -116,7 +116,8 @@ async fn prove(endpoint: &str, options: &ConnectOptions) -> Result<Channel> {
     let unsent = |message: String| Error::Transport { endpoint: endpoint.to_owned(), message, sent: false };
     let channel = endpoint::builder(endpoint, options)?.connect_with_connector(connect).await;
     let channel = channel.map_err(|error| unsent(crate::error::innermost(&error)))?;
-    let question = FeatureGateStatusRequest { serializable: true, ..Default::default() };
+    let mut question = Request::new(FeatureGateStatusRequest { serializable: true, ..Default::default() });
+    token.write(question.metadata_mut());
     match MaintenanceClient::new(channel.clone()).feature_gate_status(question).await {
         Ok(_) => Ok(channel),
         Err(status) if status.code() == Code::Unimplemented => {

@@ -41,6 +41,9 @@ enum Commands {
     Downgrade(command::downgrade::DowngradeArgs),
     Endpoint(command::endpoint::EndpointArgs),
     Member(command::member::MemberArgs),
+    Auth(command::auth::AuthArgs),
+    User(command::user::UserArgs),
+    Role(command::role::RoleArgs),
     MoveLeader(command::move_leader::MoveLeaderArgs),
     Snapshot(command::snapshot::SnapshotArgs),
     Check(command::check::CheckArgs),
@@ -49,9 +52,10 @@ enum Commands {
     Version(VersionArgs),
 }
 
-const GROUPS: [(&str, &[&str]); 3] = [
+const GROUPS: [(&str, &[&str]); 4] = [
     ("Keys", &["get", "put", "del", "increment", "txn", "watch", "lease", "compaction"]),
     ("Cluster", &["alarm", "defrag", "downgrade", "endpoint", "member", "move-leader", "snapshot"]),
+    ("Users", &["auth", "user", "role"]),
     ("Other", &["check", "completion", "help", "options", "version"]),
 ];
 
@@ -105,6 +109,9 @@ fn dispatch(command: Commands, context: &Context, root: &mut Command) -> Result<
         Downgrade(args) => run_async(command::downgrade::run(context, args.command)),
         Endpoint(args) => run_async(command::endpoint::run(context, args.cluster, args.command)),
         Member(args) => run_async(command::member::run(context, args.command)),
+        Auth(args) => run_async(command::auth::run(context, args.command)),
+        User(args) => run_async(command::user::run(context, args.command)),
+        Role(args) => run_async(command::role::run(context, args.command)),
         MoveLeader(args) => run_async(command::move_leader::run(context, args)),
         Snapshot(args) => run_async(command::snapshot::run(context, args.command)),
         Check(args) => run_async(command::check::run(context, args.command)),

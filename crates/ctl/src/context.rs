@@ -2,11 +2,14 @@
 
 use std::time::Duration;
 
+use tokio::sync::OnceCell;
+
 use cli::value;
 use client::{Client, ConnectOptions};
 
 use crate::{
     failure::Failure,
+    password,
     print::{Format, Style},
 };
 
@@ -60,13 +63,13 @@ pub struct Globals {
     /// Certificates of trusted authorities (not supported yet)
     #[arg(long, global = true, value_name = "FILE")]
     cacert: Option<String>,
-    /// A token to authenticate with (not supported yet)
+    /// A token that was made elsewhere, to send in place of logging in
     #[arg(long, global = true, value_name = "TOKEN")]
     auth_jwt_token: Option<String>,
-    /// User name, or name:password (not supported yet)
+    /// User name, or name:password; a password that is missing is asked for
     #[arg(long, global = true, value_name = "NAME")]
     user: Option<String>,
-    /// The user's password (not supported yet)
+    /// The user's password
     #[arg(long, global = true, value_name = "PASSWORD")]
     password: Option<String>,
     /// Domain whose SRV records name the endpoints (not supported yet)
@@ -82,26 +85,78 @@ pub struct Context {
     globals: Globals,
     pub program: String,
     timeout_given: bool,
+    /// Known once a password has been asked for, if it must be.
+    identity: OnceCell<Identity>,
+}
+
+/// Who the user says they are.
+#[derive(Clone)]
+enum Identity {
+    Nobody,
+    User { name: String, password: String },
+    Token(String),
 }
 
 impl Context {
     pub fn new(globals: Globals, program: String, timeout_given: bool) -> Context {
-        Context { globals, program, timeout_given }
+        Context { globals, program, timeout_given, identity: OnceCell::new() }
     }
 
     /// A client of all endpoints, and how to print. Flags are checked here, after the command's own arguments.
     pub async fn open(&self) -> Result<(Client, Style), Failure> {
-        self.refuse_unsupported()?;
-        let style = self.style()?;
+        let style = self.style().await?;
         Ok((self.connect(self.endpoints()).await?, style))
     }
 
+    /// How to print, for commands that connect to endpoints one by one.
+    pub async fn style(&self) -> Result<Style, Failure> {
+        self.refuse_unsupported()?;
+        self.identity().await?;
+        let format = Format::parse(&self.globals.write_out);
+        let format = format.ok_or_else(|| Failure::bad_feature("unsupported output format"))?;
+        Ok(Style { format, hex: self.globals.hex, value_only: false })
+    }
+
+    /// A client that has logged in, if there is a user.
     pub async fn connect(&self, endpoints: Vec<String>) -> Result<Client, Failure> {
-        let options = self.options()?;
+        let client = self.client(endpoints).await?;
+        self.log_in(&client).await.map_err(|error| Failure::from(error).with_code(Failure::BAD_CONNECTION))?;
+        Ok(client)
+    }
+
+    /// A client that will log in when it has to.
+    pub async fn client(&self, endpoints: Vec<String>) -> Result<Client, Failure> {
+        let options = self.options().await?;
         Client::connect(endpoints, options).await.map_err(|error| match error {
             client::Error::BadEndpoint { .. } => Failure::bad_args(error),
             error => Failure::bad_connection(error),
         })
+    }
+
+    /// To log in is part of connecting, and has its time.
+    pub async fn log_in(&self, client: &Client) -> Result<(), client::Error> {
+        let timeout = self.globals.dial_timeout;
+        client.log_in((!timeout.is_zero()).then_some(timeout)).await
+    }
+
+    async fn identity(&self) -> Result<&Identity, Failure> {
+        self.identity.get_or_try_init(|| self.identify()).await
+    }
+
+    async fn identify(&self) -> Result<Identity, Failure> {
+        let given = |value: &Option<String>| value.clone().filter(|value| !value.is_empty());
+        if let Some(token) = given(&self.globals.auth_jwt_token) {
+            return Ok(Identity::Token(token));
+        }
+        let Some(user) = given(&self.globals.user) else { return Ok(Identity::Nobody) };
+        if let Some(password) = given(&self.globals.password) {
+            return Ok(Identity::User { name: user, password });
+        }
+        let (name, password) = match user.split_once(':') {
+            Some((name, password)) => (name.to_owned(), password.to_owned()),
+            None => (user, password::ask("Password: ").await?),
+        };
+        Ok(Identity::User { name, password })
     }
 
     pub fn endpoints(&self) -> Vec<String> {
@@ -114,7 +169,8 @@ impl Context {
         if !cluster {
             return Ok(self.endpoints());
         }
-        let client = self.connect(self.endpoints()).await?;
+        let client = self.client(self.endpoints()).await?;
+        self.log_in(&client).await?;
         let list = client.member_list(true).await.map_err(|error| {
             Failure::error(format!("failed to fetch endpoints from etcd cluster member list: {error}"))
         })?;
@@ -130,13 +186,7 @@ impl Context {
         self.timeout_given.then_some(self.globals.command_timeout)
     }
 
-    fn style(&self) -> Result<Style, Failure> {
-        let format = Format::parse(&self.globals.write_out);
-        let format = format.ok_or_else(|| Failure::bad_feature("unsupported output format"))?;
-        Ok(Style { format, hex: self.globals.hex, value_only: false })
-    }
-
-    fn options(&self) -> Result<ConnectOptions, Failure> {
+    async fn options(&self) -> Result<ConnectOptions, Failure> {
         let globals = &self.globals;
         let (send, recv) = (globals.max_request_bytes, globals.max_recv_bytes);
         if recv > 0 && send > recv {
@@ -149,6 +199,11 @@ impl Context {
         if !globals.keepalive_time.is_zero() {
             options = options.keep_alive(globals.keepalive_time, globals.keepalive_timeout);
         }
+        options = match self.identity().await?.clone() {
+            Identity::Nobody => options,
+            Identity::User { name, password } => options.user(name, password),
+            Identity::Token(token) => options.token(token),
+        };
         if send > 0 {
             options = options.send_bytes_max(send as usize);
         }
@@ -171,9 +226,6 @@ impl Context {
             return Err(Failure::bad_args(format!("--{flag}: TLS is not supported yet; leave the flag out")));
         }
         let others = [
-            ("user", &globals.user, "authentication"),
-            ("password", &globals.password, "authentication"),
-            ("auth-jwt-token", &globals.auth_jwt_token, "authentication"),
             ("discovery-srv", &globals.discovery_srv, "discovery by DNS"),
             ("discovery-srv-name", &globals.discovery_srv_name, "discovery by DNS"),
         ];

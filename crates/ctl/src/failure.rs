@@ -13,6 +13,8 @@ pub struct Failure {
 }
 
 impl Failure {
+    pub const BAD_CONNECTION: u8 = 2;
+
     fn new(code: u8, message: impl Display) -> Failure {
         Failure { code, message: Some(message.to_string()), cause: None }
     }
@@ -22,7 +24,7 @@ impl Failure {
     }
 
     pub fn bad_connection(message: impl Display) -> Failure {
-        Failure::new(2, message)
+        Failure::new(Failure::BAD_CONNECTION, message)
     }
 
     /// What was typed into `txn` or `watch -i` makes no sense.

@@ -4,6 +4,7 @@ mod app;
 mod command;
 mod context;
 mod failure;
+mod password;
 mod print;
 mod text;
 

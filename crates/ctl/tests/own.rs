@@ -25,13 +25,11 @@ fn what_is_not_supported_yet_is_refused_by_name() {
         (&["--insecure-skip-tls-verify"], "--insecure-skip-tls-verify: TLS"),
         (&["--endpoints=https://127.0.0.1:1"], "\"https://127.0.0.1:1\" cannot be used: TLS"),
         (&["--endpoints=unix:///run/etcd"], "unix sockets"),
-        (&["--user=root:secret"], "--user: authentication"),
-        (&["--auth-jwt-token=secret"], "--auth-jwt-token: authentication"),
         (&["--discovery-srv=example.com"], "--discovery-srv: discovery"),
     ] {
         let args: Vec<&str> = flags.iter().copied().chain(["put", "a", "b"]).collect();
         let (stdout, stderr, code) = run(&args, &[]);
-        assert!(stderr.contains(word) && !stderr.contains("secret"), "{flags:?}: {stderr}");
+        assert!(stderr.contains(word), "{flags:?}: {stderr}");
         assert_eq!((stdout.as_str(), code), ("", Some(128)), "{flags:?}");
     }
 }

@@ -52,6 +52,12 @@ fn alarms_look_the_same() {
     compare(include_str!("parity-nospace.txt"), &["--quota-backend-bytes", "100000"]);
 }
 
+#[test]
+fn users_and_roles_look_the_same() {
+    // Passwords are to be checked fast here.
+    compare(include_str!("parity-auth.txt"), &["--bcrypt-cost", "4"]);
+}
+
 fn compare(list: &str, flags: &[&str]) {
     let (Some(etcd), Some(etcdctl)) = (peer(VERSION, "etcd"), peer(VERSION, "etcdctl")) else { return };
     let second = env::var_os("LOCKGATE_BIN").map_or_else(|| etcd.clone(), PathBuf::from);

@@ -1,6 +1,7 @@
 //! Watches: what to watch, and the stream of what happened.
 
 mod fragment;
+mod refusal;
 mod session;
 
 use std::{

@@ -3,26 +3,29 @@
 //! **Invariant:** `Watching::request.start_revision` is always the first revision that its owner has not been
 //! given, or 0 before the server has told where "now" is. Resuming is creating again with the same request.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, VecDeque},
+    sync::Arc,
+};
 
-use futures_util::{StreamExt, TryStreamExt, stream, stream::BoxStream};
+use futures_util::StreamExt;
 use proto::etcdserverpb::{
     WatchCancelRequest, WatchCreateRequest, WatchProgressRequest, WatchRequest, WatchResponse,
     watch_client::WatchClient, watch_request::RequestUnion,
 };
 use tokio::sync::mpsc;
-use tokio_stream::wrappers::UnboundedReceiverStream;
-use tonic::Code;
+use tonic::Status;
 
-use super::{Canceled, fragment::Fragments};
+use super::{Canceled, fragment::Fragments, refusal};
 use crate::{
     Error, Kind,
-    call::{Backoff, Caller, note, noted},
+    call::{Backoff, Caller},
     pool::Member,
+    stream::{Broken, Responses},
 };
 
-/// Progress for all watches of the stream.
-const EVERY_WATCH: i64 = -1;
+/// No watch: progress for all watches of the stream, or a watch that was refused and never got an id.
+const NO_WATCH: i64 = -1;
 
 pub(super) enum Command {
     Create { request: WatchCreateRequest, sender: Sender },
@@ -32,7 +35,6 @@ pub(super) enum Command {
 
 type Sender = mpsc::UnboundedSender<Result<WatchResponse, Canceled>>;
 type Requests = mpsc::UnboundedSender<WatchRequest>;
-type Responses = BoxStream<'static, Result<WatchResponse, Error>>;
 
 struct Watching {
     request: WatchCreateRequest,
@@ -45,44 +47,50 @@ pub(super) struct Session {
     caller: Caller,
     commands: mpsc::UnboundedReceiver<Command>,
     watches: BTreeMap<i64, Watching>,
+    /// Watches asked for over this stream and not answered, in their order, which is that of the answers.
+    asked: VecDeque<i64>,
 }
 
 enum End {
     Closed,
-    Broken(Option<Error>),
+    Broken(Option<Broken>),
 }
 
 impl Session {
     pub fn new(caller: Caller, commands: mpsc::UnboundedReceiver<Command>) -> Session {
-        Session { caller, commands, watches: BTreeMap::new() }
+        Session { caller, commands, watches: BTreeMap::new(), asked: VecDeque::new() }
     }
 
     pub async fn run(mut self) {
         let mut backoff = Backoff::new(self.caller.pool.len());
+        let mut renewed = false;
         loop {
             while self.watches.is_empty() {
                 let Some(command) = self.commands.recv().await else { return };
                 self.obey(command, None);
             }
-            let (end, answered) = self.serve().await;
+            let (end, answered) = self.serve(!renewed).await;
             if answered {
+                renewed = false;
                 backoff = Backoff::new(self.caller.pool.len());
             }
             match end {
                 End::Closed => return,
-                End::Broken(Some(error)) if self.is_final(&error) => self.fail_all(error),
+                End::Broken(Some(Broken::Renewed)) => renewed = true,
+                End::Broken(Some(Broken::Failed(error))) if self.is_final(&error) => self.fail_all(error),
                 End::Broken(_) => backoff.wait().await,
             }
         }
     }
 
     /// Serves one stream until it breaks; also tells whether the server answered at all.
-    async fn serve(&mut self) -> (End, bool) {
+    async fn serve(&mut self, may_renew: bool) -> (End, bool) {
         let member = self.caller.pool.pick();
         let (requests, receiver) = mpsc::unbounded_channel();
-        let mut responses = self.open(member.clone(), receiver);
+        let mut responses = self.open(member.clone(), receiver, may_renew);
         let mut fragments = Fragments::default();
         let mut answered = false;
+        self.asked = self.watches.keys().copied().collect();
         for watching in self.watches.values_mut() {
             watching.created = false;
             send(&requests, RequestUnion::CreateRequest(watching.request.clone()));
@@ -103,24 +111,25 @@ impl Session {
                             self.handle_response(response, &requests);
                         }
                     }
-                    Some(Err(error)) => return (End::Broken(Some(error)), answered),
+                    Some(Err(broken)) => return (End::Broken(Some(broken)), answered),
                     None => return (End::Broken(None), answered),
                 },
             }
         }
     }
 
-    fn open(&self, member: Arc<Member>, receiver: mpsc::UnboundedReceiver<WatchRequest>) -> Responses {
-        let caller = self.caller.clone();
-        // The server sends its headers with its first answer, so opening must not hold up requests.
-        let open = async move {
-            let request = caller.request(UnboundedReceiverStream::new(receiver));
-            let channel = caller.channel(&member).await?;
-            let mut client = WatchClient::new(channel).max_decoding_message_size(caller.limits().recv);
-            let answers = caller.accept(&member, note(&member, client.watch(request).await).await?)?;
-            Ok(answers.or_else(move |status| noted(member.clone(), status)))
-        };
-        stream::once(open).try_flatten().boxed()
+    fn open(
+        &self,
+        member: Arc<Member>,
+        receiver: mpsc::UnboundedReceiver<WatchRequest>,
+        may_renew: bool,
+    ) -> Responses<WatchResponse> {
+        let has_login = self.caller.login.is_some();
+        self.caller.stream(member, receiver, may_renew, move |channel, limits, request| async move {
+            let response = WatchClient::new(channel).max_decoding_message_size(limits.recv).watch(request).await?;
+            let check = move |answer: Result<_, Status>| answer.and_then(|answer| refused_token(answer, has_login));
+            Ok(response.map(|answers| answers.map(check)))
+        })
     }
 
     fn obey(&mut self, command: Command, requests: Option<&Requests>) {
@@ -128,6 +137,9 @@ impl Session {
             Command::Create { request, sender } => {
                 let watching = Watching { request: request.clone(), sender, created: false };
                 self.watches.insert(request.watch_id, watching);
+                if requests.is_some() {
+                    self.asked.push_back(request.watch_id);
+                }
                 RequestUnion::CreateRequest(request)
             }
             Command::Cancel(id) => match self.watches.remove(&id) {
@@ -142,13 +154,17 @@ impl Session {
     }
 
     fn handle_response(&mut self, response: WatchResponse, requests: &Requests) {
-        if response.watch_id == EVERY_WATCH {
-            return self.handle_progress(&response);
+        let id = match response.watch_id {
+            NO_WATCH if !response.created => return self.handle_progress(&response),
+            NO_WATCH => self.asked.pop_front().unwrap_or(NO_WATCH),
+            id => id,
+        };
+        if response.created {
+            self.asked.retain(|asked| *asked != id);
         }
-        let id = response.watch_id;
         let Some(watching) = self.watches.get_mut(&id) else { return };
         if response.canceled {
-            let error = cancel_error(&response);
+            let error = refusal::error(&response);
             let _ = watching.sender.send(Err(Canceled { response, error }));
             self.watches.remove(&id);
         } else if response.created {
@@ -211,12 +227,13 @@ fn revision(response: &WatchResponse) -> i64 {
     response.header.as_ref().map_or(0, |header| header.revision)
 }
 
-fn cancel_error(response: &WatchResponse) -> Error {
-    if response.compact_revision != 0 {
-        Error::from_kind(Kind::Compacted)
-    } else if response.cancel_reason.is_empty() {
-        Error::from_kind(Kind::FutureRevision)
-    } else {
-        Error::Etcd { code: Code::FailedPrecondition, message: response.cancel_reason.clone() }
+/// A watch is refused for its token in an answer, where a call would fail; with a login it makes the stream fail, too, so
+/// that all watches begin again under a new token.
+fn refused_token(answer: WatchResponse, has_login: bool) -> Result<WatchResponse, Status> {
+    let refused = has_login && answer.created && answer.canceled;
+    let error = refused.then(|| refusal::error(&answer)).filter(Error::is_about_token);
+    match error.and_then(|error| error.kind()) {
+        Some(kind) => Err(Status::new(kind.code(), kind.message())),
+        None => Ok(answer),
     }
 }

@@ -16,7 +16,7 @@ pub struct DefragArgs {
 }
 
 pub async fn run(context: &Context, args: DefragArgs) -> Result<(), Failure> {
-    context.open().await?;
+    context.style().await?;
     let mut failed = false;
     for endpoint in context.member_endpoints(args.cluster).await? {
         let client = context.connect(vec![endpoint.clone()]).await?;

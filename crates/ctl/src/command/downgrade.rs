@@ -60,7 +60,7 @@ pub async fn run(context: &Context, command: DowngradeCommand) -> Result<(), Fai
 
 /// Of all members, whichever were named as endpoints.
 async fn status(context: &Context) -> Result<(), Failure> {
-    let (_, style) = context.open().await?;
+    let style = context.style().await?;
     let mut members = Vec::new();
     for endpoint in context.member_endpoints(true).await? {
         let answer = context.connect(vec![endpoint.clone()]).await?.status().await;

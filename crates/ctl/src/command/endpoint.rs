@@ -63,19 +63,23 @@ pub async fn run(context: &Context, cluster: bool, command: EndpointCommand) -> 
 }
 
 async fn health(context: &Context, cluster: bool) -> Result<(), Failure> {
-    let (_, style) = context.open().await?;
+    let style = context.style().await?;
     let mut clients = Vec::new();
     for endpoint in context.member_endpoints(cluster).await? {
-        clients.push((context.connect(vec![endpoint.clone()]).await?, endpoint));
+        clients.push((context.client(vec![endpoint.clone()]).await?, endpoint));
     }
-    let checks = join_all(clients.into_iter().map(|(client, endpoint)| check(client, endpoint))).await;
+    let checks = join_all(clients.into_iter().map(|(client, endpoint)| check(context, client, endpoint))).await;
     let failed = checks.iter().any(|health| !health.error.is_empty());
     style.show(&checks)?;
     if failed { Err(Failure::error("unhealthy cluster")) } else { Ok(()) }
 }
 
 /// A read goes through consensus, so whoever answers one is well; alarms are asked for on top.
-async fn check(client: Client, endpoint: String) -> EndpointHealth {
+async fn check(context: &Context, client: Client, endpoint: String) -> EndpointHealth {
+    if let Err(error) = context.log_in(&client).await {
+        failure::tell_cause(failure::cause(&error).as_deref());
+        return EndpointHealth { endpoint, healthy: false, took: String::new(), error: error.to_string() };
+    }
     let start = Instant::now();
     let answer = client.get("health").await;
     let took = text::duration(start.elapsed());
@@ -103,7 +107,7 @@ async fn alarms(client: &Client) -> String {
 }
 
 async fn status(context: &Context, cluster: bool) -> Result<(), Failure> {
-    let (_, style) = context.open().await?;
+    let style = context.style().await?;
     let (mut answers, mut failed) = (Vec::new(), false);
     for endpoint in context.member_endpoints(cluster).await? {
         match context.connect(vec![endpoint.clone()]).await?.status().await {
@@ -120,7 +124,7 @@ async fn status(context: &Context, cluster: bool) -> Result<(), Failure> {
 }
 
 async fn hash_kv(context: &Context, cluster: bool, revision: i64) -> Result<(), Failure> {
-    let (_, style) = context.open().await?;
+    let style = context.style().await?;
     let (mut answers, mut last) = (Vec::new(), None);
     for endpoint in context.member_endpoints(cluster).await? {
         match context.connect(vec![endpoint.clone()]).await?.hash_kv(revision).await {

@@ -80,7 +80,7 @@ async fn status(context: &Context, cluster: bool, args: &FeatureGateArgs) -> Res
     if !args.rest.is_empty() {
         return Err(Failure::bad_args("endpoint featuregate command takes one feature name at most"));
     }
-    let (_, style) = context.open().await?;
+    let style = context.style().await?;
     let (mut gates, mut failed) = (Vec::new(), false);
     let endpoints = context.member_endpoints(cluster).await?;
     let asked_several = endpoints.len() > 1;
@@ -124,7 +124,7 @@ pub async fn explain(client: &Client, error: client::Error, what: &str) -> Failu
 }
 
 async fn history(context: &Context, cluster: bool, from: u64, follow: bool) -> Result<(), Failure> {
-    let (_, style) = context.open().await?;
+    let style = context.style().await?;
     if follow && style.format == Format::Table {
         return Err(Failure::bad_feature("table not supported as output format with --follow, which has no end"));
     }

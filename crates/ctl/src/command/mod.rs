@@ -1,6 +1,7 @@
 //! The commands, one file each.
 
 pub mod alarm;
+pub mod auth;
 pub mod check;
 pub mod compaction;
 pub mod completion;
@@ -15,8 +16,10 @@ pub mod lease;
 pub mod member;
 pub mod move_leader;
 pub mod put;
+pub mod role;
 pub mod snapshot;
 pub mod txn;
+pub mod user;
 pub mod watch;
 
 use std::{
@@ -52,4 +55,8 @@ fn only(args: Vec<String>, complaint: &str) -> Result<String, Failure> {
         Ok([arg]) => Ok(arg),
         Err(_) => Err(Failure::bad_args(complaint)),
     }
+}
+
+fn two(args: Vec<String>, complaint: &str) -> Result<[String; 2], Failure> {
+    args.try_into().map_err(|_| Failure::bad_args(complaint))
 }

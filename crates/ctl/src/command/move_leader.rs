@@ -17,7 +17,7 @@ pub struct MoveLeaderArgs {
 pub async fn run(context: &Context, args: MoveLeaderArgs) -> Result<(), Failure> {
     let to = only(args.args, "move-leader command needs 1 argument")?;
     let to = value::uint_radix(&to, 16).map_err(Failure::bad_args)?;
-    let (_, style) = context.open().await?;
+    let style = context.style().await?;
     // Only the leader can hand over.
     for endpoint in context.endpoints() {
         let client = context.connect(vec![endpoint]).await?;

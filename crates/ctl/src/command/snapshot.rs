@@ -80,7 +80,11 @@ async fn save(client: &Client, path: &Path) -> Result<String, Failure> {
 }
 
 async fn receive(client: &Client, file: &mut File) -> Result<String, Failure> {
-    let interrupted = |error: client::Error| Failure::from(error).with_code(5);
+    // etcdctl does not look into errors of this stream.
+    let interrupted = |error: client::Error| {
+        crate::failure::tell_cause(crate::failure::cause(&error).as_deref());
+        Failure::interrupted(error.grpc_text())
+    };
     let mut snapshot = client.snapshot().await.map_err(interrupted)?;
     let bar = bar(snapshot.remaining_bytes());
     while let Some(piece) = snapshot.next().await.map_err(|error| match error {

@@ -3,8 +3,8 @@
 use std::{env, ffi::OsString, io::BufRead, os::unix::ffi::OsStrExt};
 
 use cli::{quote, value};
-use client::{Client, Watch, WatchStream};
 use client::{
+    Canceled, Client, Watch, WatchStream,
     mvccpb::{Event, event::EventType},
     pb::WatchResponse,
 };
@@ -179,10 +179,7 @@ fn start(client: &Client, style: Style, line: &str, args: Vec<OsString>, preset:
 /// Prints responses until the watch is canceled.
 async fn follow(mut watch: WatchStream, style: Style, command: &[OsString]) -> Result<(), Failure> {
     while let Some(response) = watch.next().await {
-        let response = response.unwrap_or_else(|canceled| {
-            eprintln!("{canceled}");
-            canceled.response
-        });
+        let response = response.unwrap_or_else(tell);
         if response.events.is_empty() && !response.canceled {
             println(&format!("progress notify: {}", revision(&response)))?;
         }
@@ -194,6 +191,16 @@ async fn follow(mut watch: WatchStream, style: Style, command: &[OsString]) -> R
         }
     }
     Ok(())
+}
+
+/// Tells why a watch has ended; of one that was refused from the start, etcdctl knows the server's words and nothing else.
+fn tell(canceled: Canceled) -> WatchResponse {
+    if !canceled.response.created {
+        eprintln!("{canceled}");
+        return canceled.response;
+    }
+    eprintln!("watch was canceled ({})", canceled.response.cancel_reason);
+    WatchResponse { header: Some(Default::default()), canceled: true, ..Default::default() }
 }
 
 async fn execute(program: &OsString, args: &[OsString], event: &Event, revision: i64) -> Result<(), Failure> {

@@ -1,6 +1,7 @@
 //! Answers on standard output, in the format asked for with `--write-out`.
 
 mod admin;
+mod auth;
 mod downgrade;
 mod endpoint;
 mod feature_gate;
@@ -19,6 +20,7 @@ use prost::Message;
 
 pub use self::admin::{Downgraded, LeaderMoved};
 pub use self::{
+    auth::{Done, RoleShown, UserShown, revoked},
     downgrade::MemberDowngrade,
     endpoint::{EndpointHash, EndpointHealth, EndpointStatus},
     feature_gate::{EndpointGate, EndpointGates},

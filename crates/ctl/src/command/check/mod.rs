@@ -101,7 +101,7 @@ impl CheckOptions {
 
 /// As many clients with connections of their own, the last for cleaning up.
 async fn clients(context: &Context, count: usize) -> Result<Vec<Client>, Failure> {
-    context.open().await?;
+    context.style().await?;
     let mut clients = Vec::with_capacity(count);
     for _ in 0..count {
         clients.push(context.connect(context.endpoints()).await?.with_timeout(Duration::from_secs(30)));
