@@ -163,6 +163,10 @@ impl Context {
         if linearizable {
             self.linearize().await?;
         }
+        // Who may not ask learns nothing of features.
+        if self.node.users().enabled() && call::required().is_some() {
+            self.require_login().await?;
+        }
         required::judge_current(&self.node)
     }
 

@@ -72,6 +72,6 @@ pub fn tool(tools: &Tools, release: &Release, rounds: u64) -> Result<Vec<Step>> 
     }
     println!("   killed {killed} of {rounds} times before it had ended");
     tools.migrate(&dir, release.version, &[])?;
-    steps.extend(named("seen at the end", pair(before, look(&release.server, &dir, true)?)));
+    steps.extend(named("seen at the end", pair(before, look(&release.server, &dir)?)));
     Ok(steps)
 }
