@@ -1,5 +1,6 @@
-//! Simple tokens: a random word and the index of the entry that gave it out. Every member keeps them in memory, from the
-//! entry on, so that a user who has logged in at one member is known to all.
+//! Simple tokens: a random word and a number. Every member keeps them in memory, from the entry on that gave one out, so that a
+//! user who has logged in at one member is known to all, real etcd among them. The number is that of the entry before it:
+//! etcd asks for the index of what it has applied, and has not yet.
 //!
 //! **Invariant:** a token is known if and only if its user has used it within the time to live, and has neither been
 //! deleted nor got another password since, and authentication has been on since.
@@ -25,10 +26,10 @@ impl SimpleTokens {
         SimpleTokens { ttl, tokens: BTreeMap::new(), swept: Duration::ZERO }
     }
 
-    /// The token that an entry gives out.
+    /// The token that the entry at `index` gives out.
     pub fn assign(&mut self, now: Duration, user: &str, word: &str, index: u64) -> String {
         self.sweep(now);
-        let token = format!("{word}.{index}");
+        let token = format!("{word}.{}", index.saturating_sub(1));
         self.tokens.insert(token.clone(), Token { user: user.to_owned(), ends: now + self.ttl });
         token
     }
@@ -65,12 +66,13 @@ impl SimpleTokens {
     }
 }
 
-/// The entry from which on members know a token. `None` if it is no simple token.
+/// The entry that gave out a token. `None` if it is no simple token.
 pub fn index_of(token: &str) -> Option<u64> {
     let (word, index) = token.split_once('.')?;
     // As Go reads a number: digits alone.
     let is_number = !index.is_empty() && index.bytes().all(|b| b.is_ascii_digit());
-    (is_number && !word.contains('.')).then(|| index.parse().ok()).flatten()
+    let before: u64 = (is_number && !word.contains('.')).then(|| index.parse().ok()).flatten()?;
+    before.checked_add(1)
 }
 
 const LETTERS: &[u8; 52] = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
@@ -97,8 +99,8 @@ mod tests {
     #[test]
     fn a_token_lives_as_long_as_it_is_used() {
         let mut tokens = SimpleTokens::new(TTL);
-        let token = tokens.assign(at(0), "alice", "word", 7);
-        assert_eq!(token, "word.7");
+        let token = tokens.assign(at(0), "alice", "word", 8);
+        assert_eq!((token.as_str(), index_of(&token)), ("word.7", Some(8)));
         for time in [0, 300, 600, 900] {
             assert_eq!(tokens.user_of(at(time), &token).as_deref(), Some("alice"), "at {time}");
         }
@@ -120,12 +122,13 @@ mod tests {
         assert!(tokens.is_empty());
     }
 
-    #[test_case("word.7" => Some(7); "a token")]
+    #[test_case("word.7" => Some(8); "a token")]
     #[test_case("word" => None; "no index")]
     #[test_case("word." => None; "an empty index")]
     #[test_case("word.+7" => None; "a sign")]
     #[test_case("word.7.8" => None; "two dots")]
     #[test_case("a.b.7" => None; "three parts")]
+    #[test_case("word.18446744073709551615" => None; "the last number")]
     #[test_case("word.99999999999999999999" => None; "too large")]
     #[test_case("" => None; "nothing")]
     fn indexes(token: &str) -> Option<u64> {

@@ -70,9 +70,21 @@ impl Http {
         self.receive()
     }
 
+    /// A token, or `None` if the server does not let this user in.
+    pub fn log_in(&mut self, name: &str, password: &str) -> Result<Option<String>> {
+        let login = serde_json::json!({"name": name, "password": password});
+        let answer = self.post("/v3/auth/authenticate", &login.to_string())?;
+        let value: Value = serde_json::from_str(&answer.body)?;
+        Ok(value["token"].as_str().filter(|_| answer.status == 200).map(str::to_owned))
+    }
+
     /// A request that must succeed.
     pub fn call(&mut self, path: &str, body: &Value) -> Result<Value> {
-        let answer = self.post(path, &body.to_string())?;
+        self.call_as("", path, body)
+    }
+
+    pub fn call_as(&mut self, token: &str, path: &str, body: &Value) -> Result<Value> {
+        let answer = self.post_as(token, path, &body.to_string())?;
         if answer.status != 200 {
             bail!("{path} answered {body} with {}: {}", answer.status, answer.body.trim());
         }

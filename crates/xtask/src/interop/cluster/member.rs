@@ -35,6 +35,8 @@ pub struct Member {
     pub dir: PathBuf,
     pub log: PathBuf,
     pub host: Host,
+    /// Who asks it, with their password, once there are users.
+    pub user: Option<(&'static str, &'static str)>,
     client_port: u16,
     peer_port: u16,
     child: Option<Child>,
@@ -50,6 +52,7 @@ impl Member {
             dir,
             log,
             host,
+            user: None,
             client_port,
             peer_port,
             child: None,
@@ -58,9 +61,10 @@ impl Member {
 
     /// The same member, on the same ports and dir, that does not run.
     pub fn twin(&self) -> Member {
-        let Member { name, program, dir, log, host, client_port, peer_port, child: _ } = self;
+        let Member { name, program, dir, log, host, user, client_port, peer_port, child: _ } = self;
         let (name, program, dir, log, host) = (name.clone(), program.clone(), dir.clone(), log.clone(), host.clone());
-        Member { name, program, dir, log, host, client_port: *client_port, peer_port: *peer_port, child: None }
+        let (user, client_port, peer_port) = (*user, *client_port, *peer_port);
+        Member { name, program, dir, log, host, user, client_port, peer_port, child: None }
     }
 
     fn ip(&self) -> &str {
@@ -175,7 +179,11 @@ impl Member {
 
     pub fn ask(&self, path: &str, body: &Value) -> Result<Value> {
         let mut http = Http::connect_within(&self.endpoint(), ASK_MAX)?;
-        http.call(path, body).with_context(|| format!("asking {}", self.name))
+        let token = match self.user {
+            Some((name, password)) => http.log_in(name, password)?.with_context(|| format!("{name} cannot log in"))?,
+            None => String::new(),
+        };
+        http.call_as(&token, path, body).with_context(|| format!("asking {}", self.name))
     }
 
     pub fn get(&self, path: &str) -> Result<String> {

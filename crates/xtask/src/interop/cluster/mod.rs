@@ -15,6 +15,7 @@ mod refuse;
 pub(super) mod storage_faults;
 mod table;
 pub(super) mod traffic;
+mod users;
 pub(super) mod verdict;
 mod versions;
 mod versions_full;
@@ -87,6 +88,7 @@ fn scenarios() -> Vec<Scenario> {
         corruption::SCENARIOS,
         partition::SCENARIOS,
         mixed::SCENARIOS,
+        users::SCENARIOS,
         etcdctl::SCENARIOS,
         refuse::SCENARIOS,
         garbage::SCENARIOS,

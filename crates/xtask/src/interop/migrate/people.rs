@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::{
     super::{base64, http::Http, server::Server},
-    users::{login, outcome},
+    users::outcome,
 };
 
 const CHANGES: u32 = 220;
@@ -69,7 +69,7 @@ impl Root {
             http.post("/v3/auth/role/grant", &body.to_string())?;
         }
         http.call("/v3/auth/enable", &json!({}))?;
-        self.token = login(http, "root", "secret-0")?.context("root cannot log in")?;
+        self.token = http.log_in("root", "secret-0")?.context("root cannot log in")?;
         Ok(())
     }
 
@@ -81,7 +81,7 @@ impl Root {
             http.call("/v3/auth/enable", &json!({}))?;
         }
         // Turning it off forgets all tokens.
-        if let Some(token) = login(http, "root", "secret-0")? {
+        if let Some(token) = http.log_in("root", "secret-0")? {
             self.token = token;
         }
         Ok(())
@@ -127,9 +127,9 @@ fn ask(endpoint: &str, mut rng: Random) -> Result<Counts> {
         if number % 5 == 0 {
             let password = format!("secret-{}", rng.below(3));
             // Whoever is not let in asks with the token of before, or with none.
-            if let Some(found) = login(&mut http, one(&mut rng, &NAMES), &password)? {
+            if let Some(found) = http.log_in(one(&mut rng, &NAMES), &password)? {
                 token = found;
-            } else if let Some(found) = login(&mut http, "alice", "secret-0")? {
+            } else if let Some(found) = http.log_in("alice", "secret-0")? {
                 token = found;
             }
         }

@@ -17,7 +17,7 @@ use storage::{Backend, Bucket, Read, schema};
 use super::{
     super::{
         base64,
-        http::{Answer, Http},
+        http::Answer,
         report::{Step, pair},
         scenario::Lines,
         server::{Program, Server},
@@ -99,7 +99,7 @@ fn set_back(program: &Program, dir: &Path, work: Work, seed: u64) -> Result<()> 
     work(&server, seed)?;
     let mut http = server.http()?;
     for _ in 0..LAST_LOGINS {
-        login(&mut http, "root", PASSWORDS[0])?.context("root cannot log in")?;
+        http.log_in("root", PASSWORDS[0])?.context("root cannot log in")?;
     }
     drop(http);
     server.check_alive()?;
@@ -117,7 +117,7 @@ pub fn by_script(server: &Server, _seed: u64) -> Result<()> {
             anyhow::bail!("{line:?}: not `who status path body`")
         };
         if path == "login" {
-            let token = login(&mut http, who, body)?;
+            let token = http.log_in(who, body)?;
             ensure!(token.is_some() == (expected == "200"), "{line}");
             tokens.extend(token.map(|token| (who, token)));
             continue;
@@ -146,13 +146,6 @@ fn encoded(body: &str) -> Result<Value> {
     let mut value = serde_json::from_str(body).with_context(|| body.to_owned())?;
     encode(&mut value);
     Ok(value)
-}
-
-/// A token, or `None` if the server does not let this user in.
-pub fn login(http: &mut Http, name: &str, password: &str) -> Result<Option<String>> {
-    let answer = http.post("/v3/auth/authenticate", &json!({"name": name, "password": password}).to_string())?;
-    let value: Value = serde_json::from_str(&answer.body)?;
-    Ok(value["token"].as_str().filter(|_| answer.status == 200).map(str::to_owned))
 }
 
 /// The tool must have had something to do.
@@ -187,7 +180,7 @@ fn allowed(program: &Program, dir: &Path) -> Result<Lines> {
     let mut http = server.http()?;
     let mut lines = Lines::new();
     for (name, password) in NAMES.iter().flat_map(|name| PASSWORDS.map(|password| (name, password))) {
-        let token = login(&mut http, name, password)?;
+        let token = http.log_in(name, password)?;
         lines.push((format!("{name} logs in with {password}"), token.is_some().to_string()));
         let Some(token) = token else { continue };
         for key in KEYS {
