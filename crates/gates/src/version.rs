@@ -2,17 +2,17 @@
 
 use std::time::{Duration, Instant};
 
-use anyhow::{Result, bail};
+use anyhow::{Result, anyhow, bail};
 use featureset::{
-    object::{ClusterOperator, ClusterVersion, FeatureGate, find_condition},
-    sync::DETERMINATION_DEGRADED,
-    version::{VersionError, abort, begin, check_upgradeable, complete, new_cluster_version},
+    arrival::Arrival,
+    object::{ClusterOperator, ClusterVersion, FeatureGate},
+    version::{abort, begin, check_upgradeable, complete, new_cluster_version},
 };
 use kubeapi::{Cause, Place};
 use serde_json::json;
 
 use crate::{
-    cluster::{CONFIG, Cluster, LOOK_EVERY, NO_GATE, Reach, block_on},
+    cluster::{CONFIG, Cluster, LOOK_EVERY, Reach, block_on},
     output::Output,
 };
 
@@ -26,8 +26,8 @@ pub struct Version {
 enum VersionStep {
     /// Begins the way to a version; returns when the controller of that version has written its row and said so.
     Begin(To),
-    /// Says that all parts of the cluster have arrived.
-    Complete(To),
+    /// Says that all parts of the cluster have arrived; refused while the controller of the version has not.
+    Complete(Complete),
     /// Goes back to the version before; returns as begin does.
     Abort(To),
 }
@@ -42,18 +42,32 @@ struct To {
     reach: Reach,
 }
 
+#[derive(clap::Args, Debug)]
+struct Complete {
+    /// Waits until the controller of the version has written its row and said so.
+    #[arg(long)]
+    wait: bool,
+    #[command(flatten)]
+    to: To,
+}
+
 impl Version {
     pub fn run(self) -> Result<Output> {
         block_on(async move {
-            let (name, to) = match self.step {
-                VersionStep::Begin(to) => ("begin", to),
-                VersionStep::Complete(to) => ("complete", to),
-                VersionStep::Abort(to) => ("abort", to),
+            let (name, to, wait) = match self.step {
+                VersionStep::Begin(to) => ("begin", to, true),
+                VersionStep::Complete(Complete { wait, to }) => ("complete", to, wait),
+                VersionStep::Abort(to) => ("abort", to, true),
             };
             let cluster = Cluster::connect(to.reach).await?;
+            let wait = Duration::from_secs(if wait { cluster.reach.wait_seconds } else { 0 });
+            if name == "complete" {
+                cluster.until_complete(&to.version, &to.cluster_operator, wait).await?;
+            }
             let version = cluster.move_version(name, &to.version, &to.cluster_operator).await?;
             if name != "complete" {
-                cluster.until_reported(&version, &to.cluster_operator).await?;
+                let arrived = cluster.until_arrived(&version, &to.cluster_operator, wait).await?;
+                arrived.map_err(|why| anyhow!("{version} has begun, but its controller has not arrived: {why}"))?;
             }
             let said = match name {
                 "complete" => format!("{version} is completed\n"),
@@ -74,10 +88,11 @@ impl Cluster {
             let there: Option<ClusterVersion> = self.read(ClusterVersion::PLURAL, ClusterVersion::NAME).await?;
             let old = match there {
                 Some(there) => there,
-                None if version.trim().is_empty() => return Err(VersionError::Empty.into()),
                 None if step == "begin" => {
-                    let id = format!("lockgate-{}", kubeapi::micro_time());
-                    match self.kube.create(&place, &serde_json::to_value(new_cluster_version(&id))?).await {
+                    let empty = new_cluster_version(&format!("lockgate-{}", kubeapi::micro_time()));
+                    // What is refused leaves nothing behind.
+                    begin(&empty, version, "")?;
+                    match self.kube.create(&place, &serde_json::to_value(empty)?).await {
                         Ok(made) => serde_json::from_value(made)?,
                         // Somebody else was faster.
                         Err(error) if error.cause() == Cause::Conflict => continue,
@@ -87,7 +102,7 @@ impl Cluster {
                         Err(error) => return Err(error.into()),
                     }
                 }
-                None => bail!("there is no ClusterVersion {}; begin makes one", ClusterVersion::NAME),
+                None => return Err(no_cluster_version()),
             };
             let now = kubeapi::now().1;
             let new = match step {
@@ -112,35 +127,39 @@ impl Cluster {
         }
     }
 
-    /// The barrier that makes the controller go first, up and down.
-    async fn until_reported(&self, version: &str, operator: &str) -> Result<()> {
-        let end = Instant::now() + Duration::from_secs(self.reach.wait_seconds);
+    /// What is not under way is told before anything is waited for. There is no way round the barrier: what cannot arrive is aborted.
+    async fn until_complete(&self, version: &str, operator: &str, wait: Duration) -> Result<()> {
+        let there: Option<ClusterVersion> = self.read(ClusterVersion::PLURAL, ClusterVersion::NAME).await?;
+        complete(&there.ok_or_else(no_cluster_version)?, version, "")?;
+        let arrived = self.until_arrived(version, operator, wait).await?;
+        arrived.map_err(|why| {
+            anyhow!(
+                "{version} cannot be completed, since its controller has not arrived: {why}\n\
+                 start the controller of {version} (lockgate operator --release-version {version}) and give --wait, \
+                 or go back with lockgate gates version abort {version}"
+            )
+        })
+    }
+
+    /// The barrier that makes the controller go first, up and down; what is missing when the time is over.
+    async fn until_arrived(&self, version: &str, operator: &str, wait: Duration) -> Result<Result<(), String>> {
+        let end = Instant::now() + wait;
         loop {
             let gate: Option<FeatureGate> = self.read(FeatureGate::PLURAL, FeatureGate::NAME).await?;
-            let reporter: Option<ClusterOperator> = self.read(ClusterOperator::PLURAL, operator).await?;
-            let has_row = gate.as_ref().is_some_and(|gate| gate.row(version).is_some());
-            let reported = reporter.as_ref().and_then(|reporter| reporter.version("feature-gates"));
-            if has_row && reported == Some(version) {
-                return Ok(());
+            let reported: Option<ClusterOperator> = self.read(ClusterOperator::PLURAL, operator).await?;
+            let arrival = Arrival { version, feature_gate: gate.as_ref(), operator, reported: reported.as_ref() };
+            let missing = arrival.missing();
+            if missing.is_empty() {
+                return Ok(Ok(()));
             }
             if Instant::now() >= end {
-                let why = trouble(gate.as_ref());
-                let row = if has_row { "there is" } else { "there is no" };
-                bail!(
-                    "{version} has begun, but its controller has not reported it: {row} row, reported is {}; {why}",
-                    reported.unwrap_or("nothing")
-                );
+                return Ok(Err(format!("{}; {}", missing.join(", and "), arrival.why())));
             }
             tokio::time::sleep(LOOK_EVERY).await;
         }
     }
 }
 
-/// What the controller in charge says, for a version that did not arrive.
-fn trouble(gate: Option<&FeatureGate>) -> String {
-    let Some(gate) = gate else { return format!("{NO_GATE}: does the controller run?") };
-    let why = find_condition(&gate.status.conditions, DETERMINATION_DEGRADED).filter(|condition| condition.is_true());
-    why.map_or("nothing is said to be wrong: does the controller of this version run?".to_owned(), |why| {
-        why.message.clone()
-    })
+fn no_cluster_version() -> anyhow::Error {
+    anyhow!("there is no ClusterVersion {}; begin makes one", ClusterVersion::NAME)
 }

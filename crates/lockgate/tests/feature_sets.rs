@@ -379,6 +379,8 @@ fn versions_begin_with_the_controller() {
         world.condition(&["featuregate", "cluster"], "DeterminationDegraded") == "True NoClusterVersion"
     });
     assert!(gates(&["version", "complete", "1.4.0"]).1.contains("there is no ClusterVersion"));
+    assert!(gates(&["version", "begin", "1.4.0 "]).1.contains("is no version: it has spaces"));
+    assert!(world.kubectl(&["get", "clusterversion", "version"]).is_err(), "what was refused left nothing behind");
     let (ok, said) = gates(&["version", "begin", "1.4.0"]);
     assert!(ok && world.reported() == "1.4.0", "{said}");
     assert!(gates(&["version", "complete", "1.4.0"]).0);
@@ -386,14 +388,30 @@ fn versions_begin_with_the_controller() {
     let (ok, said) = gates(&["version", "begin", "1.5.0", "--wait-seconds", "3"]);
     assert!(!ok && said.contains("version 1.5.0 has no row: it left no registry in the cluster"), "{said}");
     assert!(gates(&["version", "begin", "1.6.0"]).1.contains("1.5.0 is under way; complete or abort it first"));
+    // Nor can it be completed: what is missing, and what to do.
+    let history = || world.good(&["get", "clusterversion", "version", "-o", "jsonpath={.status.history}"]);
+    let before = history();
+    for more in [&[][..], &["--wait", "--wait-seconds", "1"]] {
+        let (ok, said) = gates(&[&["version", "complete", "1.5.0"], more].concat());
+        let missing = "FeatureGate cluster has no row of 1.5.0, but rows of 1.4.0, and ClusterOperator config-operator \
+                       reports 1.4.0; version 1.5.0 has no row: it left no registry in the cluster";
+        assert!(!ok && said.contains(missing) && said.contains("lockgate gates version abort 1.5.0"), "{said}");
+    }
+    assert_eq!(history(), before);
     let (ok, said) = gates(&["version", "abort", "1.5.0"]);
     assert!(ok && said.starts_with("1.4.0 has begun"), "{said}");
     assert!(gates(&["version", "complete", "1.4.0"]).0);
     let new = world.controller("1.5.0");
+    let (ok, said) = gates(&["version", "begin", "1.5.0", "--wait-seconds", "1"]);
+    assert!(!ok && said.contains("its controller has not arrived"), "{said}");
+    // The row is there, and 1.4.0 is in charge still: a row alone is no arrival.
+    world.until_rows("1.4.0: 1.5.0:A");
+    let (ok, said) = gates(&["version", "complete", "1.5.0"]);
+    assert!(!ok && said.contains("not arrived: ClusterOperator config-operator reports 1.4.0; "), "{said}");
     old.stop();
-    let (ok, said) = gates(&["version", "begin", "1.5.0"]);
+    let (ok, said) = gates(&["version", "complete", "1.5.0", "--wait"]);
     assert!(ok && world.reported() == "1.5.0", "{said}");
-    assert!(gates(&["version", "complete", "1.5.0"]).0);
+    assert!(gates(&["version", "complete", "1.5.0", "--wait"]).1.contains("1.5.0 is completed"), "at once");
     world.choose("TechPreviewNoUpgrade");
     let (ok, said) = gates(&["status", "--wait", "--wait-seconds", "20"]);
     assert!(ok && said.contains("set TechPreviewNoUpgrade\n") && said.contains("row 1.5.0: 1 on, 2 off"), "{said}");
@@ -419,13 +437,47 @@ fn files_follow() {
     fs::write(&config, "logLevel: 4\n").unwrap();
     let common = ["follow", "--release-version", "1.4.0", "--kubeconfig", &kubeconfig, "--output"];
     let follow = |more: &[&str]| Process::start(&[&common[..], more].concat(), &world.path("follow.log"));
-    let one = follow(&[&args, "--format", "args", "--deny", "B"]);
-    let other = follow(&[&config, "--format", "config", "--config-path", "server.feature-gates", "--allow", "A"]);
+    let one = follow(&[&args, "--check-seconds", "1", "--format", "args", "--deny", "B"]);
+    let other = follow(&[
+        &config,
+        "--check-seconds",
+        "1",
+        "--format",
+        "config",
+        "--config-path",
+        "server.feature-gates",
+        "--allow",
+        "A",
+    ]);
     let has = |path: &str, text: &str| fs::read_to_string(path).is_ok_and(|content| content.contains(text));
     world.until("files are written", || has(&args, "--feature-gates=A=false\n") && has(&config, "A=false"));
     world.choose("TechPreviewNoUpgrade");
     world.until("files follow", || has(&args, "--feature-gates=A=true\n") && has(&config, "A=true"));
     assert!(has(&config, "logLevel"));
+
+    // What others do to the files is undone, without any change of the row; what is theirs stays.
+    fs::remove_file(&args).unwrap();
+    fs::write(&config, "logLevel: 5 # theirs\n").unwrap();
+    world.until("files are back", || has(&args, "--feature-gates=A=true\n") && has(&config, "A=true"));
+    assert!(has(&config, "logLevel: 5 # theirs\n"));
+    // Right is left alone, broken too, until it can be read again; the log says each thing once.
+    let stamp = |path: &str| fs::metadata(path).unwrap().modified().unwrap();
+    let before = stamp(&args);
+    fs::write(&config, "logLevel: [\n").unwrap();
+    world.until("it is told", || has(&world.text("follow.log"), "the file cannot be kept"));
+    std::thread::sleep(Duration::from_secs(3));
+    assert!(has(&config, "logLevel: [\n") && stamp(&args) == before);
+    fs::write(&config, "{}\n").unwrap();
+    world.until("it is kept again", || has(&config, "A=true"));
+    world.until("that is told", || has(&world.text("follow.log"), "the file can be kept again"));
+    let log = fs::read_to_string(world.path("follow.log")).unwrap();
+    let times = ["was removed", "somebody changed", "cannot be kept"].map(|text| log.matches(text).count());
+    assert_eq!(times, [1, 2, 1], "{log}");
+
+    let odd = [&common[..], &[&args, "--once", "--format", "config", "--config-path", "a..b"]].concat();
+    let said = Command::new(LOCKGATE).args(odd).output().unwrap();
+    let error = String::from_utf8_lossy(&said.stderr).into_owned();
+    assert!(!said.status.success() && error.contains("--config-path \"a..b\" has an empty key"), "{error}");
     let unknown = [&common[..], &[&args, "--once", "--allow", "Typo"]].concat();
     let said = Command::new(LOCKGATE).args(unknown).output().unwrap();
     let error = String::from_utf8_lossy(&said.stderr).into_owned();
