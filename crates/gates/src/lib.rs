@@ -16,6 +16,7 @@ mod retire;
 mod status;
 mod stray;
 mod version;
+mod write;
 
 use std::{path::PathBuf, process::ExitCode};
 
