@@ -144,9 +144,8 @@ impl Told {
             tracing::info!(version, %file, "the file can be kept again");
         }
         self.trouble = trouble;
-        let kept = kept?;
-        self.restored = if is_restored(kept) { self.restored + 1 } else { 0 };
-        match kept {
+        self.restored = if kept.as_ref().is_ok_and(|kept| is_restored(*kept)) { self.restored + 1 } else { 0 };
+        match kept? {
             Kept::Right => {}
             Kept::Written => tracing::info!(version, %file, "wrote gates"),
             // Who fights about it is not allowed to fill the log.
