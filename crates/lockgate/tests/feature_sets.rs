@@ -343,6 +343,16 @@ fn faults() {
         world.good(&["patch", "featuregate", "cluster", "--type=merge", "-p", forged]).contains("cluster patched\n")
     });
     world.until_rows("1.4.0:A");
+    // Nor is a spec that is none a way out, in a definition that lets anything in.
+    let loose = serde_json::json!([{"op": "replace", "path": "/spec/versions/0/schema/openAPIV3Schema",
+        "value": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}}]);
+    world.good(&["patch", "crd", "featuregates.config.openshift.io", "--type=json", "-p", &loose.to_string()]);
+    let no_spec = forged.replacen('{', "{\"spec\":{\"featureSet\":[\"x\"]},", 1);
+    let forge = ["patch", "featuregate", "cluster", "--type=merge", "-p", &no_spec];
+    world.until("it lets anything in", || world.kubectl(&forge).is_ok());
+    world.until("it is told", || world.condition(gate, "DeterminationDegraded") == "True SpecUnreadable");
+    world.until_rows("1.4.0:A");
+    assert!(world.condition(operator, "Upgradeable").starts_with("False"));
     second.stop();
 }
 
