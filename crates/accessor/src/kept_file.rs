@@ -16,6 +16,7 @@ use crate::sink::{Filter, Format, SinkError, render};
 
 /// Larger ones are no files of gates, nor config files.
 const BYTES_MAX: u64 = 16 << 20;
+const ATTEMPTS_MAX: u32 = 5;
 
 #[derive(Debug)]
 pub struct KeptFile {
@@ -67,25 +68,44 @@ impl KeptFile {
 
     /// Looks, and writes if need be: beside the file first, then in its place.
     pub fn keep(&mut self, row: &Row) -> Result<Kept, KeepError> {
+        for _ in 0..ATTEMPTS_MAX {
+            if let Some(kept) = self.attempt(row, || ())? {
+                return Ok(kept);
+            }
+        }
+        Err(KeepError::Odd { path: self.path.clone(), why: "somebody writes it all the time" })
+    }
+
+    /// `None` if somebody else wrote the file meanwhile: it is looked at again, for what he wrote is not ours to lose.
+    fn attempt(&mut self, row: &Row, meanwhile: impl FnOnce()) -> Result<Option<Kept>, KeepError> {
         let place = behind_links(&self.path);
         let there = self.read(&place)?;
         let was_right = self.right.as_ref().is_some_and(|(of, _)| of == row);
         if was_right && there == self.right.as_ref().map(|(_, text)| text.clone()) {
-            return Ok(Kept::Right);
+            return Ok(Some(Kept::Right));
         }
         let new = self.text(row, there.as_deref())?;
         let is_right = there.as_ref() == Some(&new);
         if !is_right {
-            let failed = |source| KeepError::Write { path: self.path.clone(), source };
-            replace(&place, &new, self.access).map_err(failed)?;
+            let path = self.path.clone();
+            let failed = |source| KeepError::Write { path: path.clone(), source };
+            let beside = beside(&place);
+            write(&beside, &new, self.access).map_err(failed)?;
+            meanwhile();
+            let now = self.read(&place);
+            if now.as_ref().ok() != Some(&there) {
+                let _ = fs::remove_file(&beside);
+                return now.map(|_| None);
+            }
+            put(&beside, &place).map_err(failed)?;
         }
         self.right = Some((row.clone(), new));
-        Ok(match (is_right, was_right, there) {
+        Ok(Some(match (is_right, was_right, there) {
             (true, _, _) => Kept::Right,
             (false, false, _) => Kept::Written,
             (false, true, None) => Kept::RestoredRemoved,
             (false, true, Some(_)) => Kept::RestoredChanged,
-        })
+        }))
     }
 
     /// `None` if it is not there.
@@ -132,20 +152,24 @@ fn behind_links(path: &Path) -> PathBuf {
     }
 }
 
-/// Readers see the old file or the new one, whole, also after a power cut. The name has the process in it: two that keep two
-/// parts of one file do not write into each other's.
-fn replace(place: &Path, text: &[u8], access: Option<Access>) -> io::Result<()> {
+/// The name has the process in it: two that keep two parts of one file do not write into each other's.
+fn beside(place: &Path) -> PathBuf {
     let mut beside = place.as_os_str().to_owned();
     beside.push(format!(".new-{}", std::process::id()));
-    let beside = PathBuf::from(beside);
-    let written = write(&beside, text, access).and_then(|()| fs::rename(&beside, place));
-    if written.is_err() {
-        let _ = fs::remove_file(&beside);
-    }
-    written
+    beside.into()
 }
 
+/// Readers see the old file or the new one, whole, also after a power cut.
+fn put(beside: &Path, place: &Path) -> io::Result<()> {
+    fs::rename(beside, place).inspect_err(|_| drop(fs::remove_file(beside)))
+}
+
+/// Leaves nothing behind if it fails.
 fn write(path: &Path, text: &[u8], access: Option<Access>) -> io::Result<()> {
+    fill(path, text, access).inspect_err(|_| drop(fs::remove_file(path)))
+}
+
+fn fill(path: &Path, text: &[u8], access: Option<Access>) -> io::Result<()> {
     // A left-over of a process with this number; nobody's link is written through.
     match fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
@@ -261,6 +285,17 @@ mod tests {
         assert_eq!(world.text(), "# theirs\nlog: 3\ngates:\n- A=true\n- Z=false\n");
         fs::remove_file(world.path()).unwrap();
         assert_eq!((world.keep(), world.text().as_str()), (Kept::RestoredRemoved, "gates:\n- A=true\n- Z=false\n"));
+    }
+
+    /// Between looking and putting the new file in its place somebody may write it: that must not be lost.
+    #[test]
+    fn what_others_write_meanwhile_is_not_lost() {
+        let mut world = World::config();
+        world.put("log: 1\n");
+        let path = world.path();
+        assert_eq!(world.file.attempt(&row("A"), || fs::write(path, "log: 2\n").unwrap()).unwrap(), None);
+        assert_eq!(fs::read_dir(world.dir.path()).unwrap().count(), 1, "nothing is left beside it");
+        assert_eq!((world.keep(), world.text().as_str()), (Kept::Written, "log: 2\ngates:\n- A=true\n- Z=false\n"));
     }
 
     #[test]
