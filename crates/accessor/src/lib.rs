@@ -20,8 +20,10 @@
 mod asked;
 mod builder;
 mod cache;
+mod config_edit;
 mod follow;
 mod gates;
+mod kept_file;
 mod leave;
 mod metric;
 pub mod sink;
@@ -32,6 +34,7 @@ pub use builder::{BuildError, Builder, DEV_BUILD};
 pub use cache::CacheError;
 pub use follow::{Change, Follower, NotReady, Observed};
 pub use gates::Gates;
+pub use kept_file::{KeepError, Kept, KeptFile};
 pub use kubeapi::Kube;
 pub use leave::{Decision, Leave, OnChange};
 pub use snapshot::{ManifestError, Snapshot, Source, State};

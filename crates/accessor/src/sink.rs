@@ -5,6 +5,8 @@ use std::collections::BTreeSet;
 use featureset::Row;
 use serde_json::{Map, Value, json};
 
+use crate::config_edit::with_list;
+
 /// Which gates are passed on. Some gates are known to break some programs, and few programs know all gates.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Filter {
@@ -53,12 +55,20 @@ pub fn render(row: &Row, filter: &Filter, format: &Format, old: Option<&str>) ->
             };
             Ok(pretty(&json!({"version": row.version, "enabled": names(true), "disabled": names(false)})))
         }
-        Format::Config(path) => {
-            let mut config = read_config(old.unwrap_or_default())?;
-            *place(&mut config, path)? = json!(pairs);
-            Ok(pretty(&config))
-        }
+        Format::Config(path) => render_config(path, &pairs, old.unwrap_or_default()),
     }
+}
+
+/// A list that is right leaves the file as it is, however it is written; else the rest stays as it is where that can be done.
+fn render_config(path: &[String], pairs: &[String], old: &str) -> Result<String, SinkError> {
+    let before = read_config(old)?;
+    let mut after = before.clone();
+    *place(&mut after, path)? = json!(pairs);
+    if before == after {
+        return Ok(old.to_owned());
+    }
+    let edited = with_list(old, path, pairs).filter(|text| read_config(text).is_ok_and(|said| said == after));
+    Ok(edited.unwrap_or_else(|| pretty(&after)))
 }
 
 fn pretty(value: &Value) -> String {
@@ -67,7 +77,7 @@ fn pretty(value: &Value) -> String {
 
 /// YAML or JSON; nothing yet is an empty mapping.
 fn read_config(text: &str) -> Result<Value, SinkError> {
-    let mut documents = featureset::yaml::objects(text).map_err(|error| SinkError::Config(error.to_string()))?;
+    let mut documents = featureset::yaml::documents(text).map_err(|error| SinkError::Config(error.to_string()))?;
     match (documents.pop(), documents.len()) {
         (None, _) => Ok(json!({})),
         (Some(one), 0) => Ok(one),
@@ -120,13 +130,26 @@ mod tests {
         let format = Format::Config(vec!["apiServerArguments".to_owned(), "feature-gates".to_owned()]);
         let old = "logLevel: 4\napiServerArguments:\n  v: ['2']\n  feature-gates: [Old=true]\n";
         let new = render(&row(), &filter(&["A"], &[]), &format, Some(old)).unwrap();
-        let value: Value = serde_json::from_str(&new).unwrap();
-        assert_eq!(value, json!({"logLevel": 4, "apiServerArguments": {"v": ["2"], "feature-gates": ["A=true"]}}));
+        assert_eq!(new, "logLevel: 4\napiServerArguments:\n  v: ['2']\n  feature-gates:\n  - A=true\n");
+        let right = "apiServerArguments: {feature-gates: ['A=true']} # as it should be\n";
+        assert_eq!(render(&row(), &filter(&["A"], &[]), &format, Some(right)).unwrap(), right);
+        let flow = render(&row(), &filter(&["A"], &[]), &format, Some("{apiServerArguments: {v: 1}, z: 2}")).unwrap();
+        let value: Value = serde_json::from_str(&flow).unwrap();
+        assert_eq!(value, json!({"z": 2, "apiServerArguments": {"v": 1, "feature-gates": ["A=true"]}}));
         assert_eq!(render(&row(), &filter(&["A"], &[]), &format, Some(&new)).unwrap(), new);
-        assert!(render(&row(), &filter(&["A"], &[]), &format, None).unwrap().contains("\"A=true\""));
+        assert!(render(&row(), &filter(&["A"], &[]), &format, None).unwrap().contains("- A=true"));
         let error = render(&row(), &Filter::default(), &format, Some("apiServerArguments: 3")).unwrap_err().to_string();
         assert_eq!(error, "apiServerArguments of the config file is no mapping, so nothing can be put below it");
         assert!(render(&row(), &Filter::default(), &format, Some("a: [")).is_err());
+    }
+
+    /// A bug: it was taken for a list of objects, and the file became its only item.
+    #[test]
+    fn a_config_file_that_looks_like_a_list_of_objects() {
+        let old = "kind: PolicyList\nitems:\n- a: 1\n";
+        let format = Format::Config(vec!["gates".to_owned()]);
+        let new = render(&row(), &filter(&["A"], &[]), &format, Some(old)).unwrap();
+        assert_eq!(new, format!("{old}gates:\n- A=true\n"));
     }
 
     #[test]

@@ -98,7 +98,7 @@ async fn call(http: &mut Http, random: &mut Random) -> String {
     let names = ["feature-gate", "keep", "records"].map(|name| format!("{name}.gates.lockgate.io"));
     let name = &names[random.below(names.len())];
     let spec = random.spec();
-    let (what, answer) = match random.below(15) {
+    let (what, answer) = match random.below(17) {
         0 | 1 => ("merge", http.merge(&cluster, json!({"spec": spec})).await.code),
         2 => ("apply", put(http, &cluster, &gate(spec.clone())).await),
         3 => {
@@ -133,6 +133,16 @@ async fn call(http: &mut Http, random: &mut Random) -> String {
             // The trail is still there then, and still counts.
             let trail = format!("/api/v1/namespaces/{NAMESPACE}/configmaps/gates-audit-1");
             ("take the label off the audit trail", http.merge(&trail, json!({"metadata": {"labels": null}})).await.code)
+        }
+        14 => {
+            let path = "/spec/versions/0/subresources";
+            let remove = json!([{"op": "remove", "path": path}]).to_string();
+            let code = http.send("PATCH", &definition, "application/json-patch+json", remove).await.code;
+            ("take the subresource out of the definition", code)
+        }
+        15 => {
+            let rows = json!({"status": {"featureGates": [{"version": "1.4.0", "enabled": [{"name": "Early"}], "disabled": []}]}});
+            ("other rows in the object itself", http.merge(&cluster, rows).await.code)
         }
         12 => ("delete the definition", http.send("DELETE", &definition, "application/json", "").await.code),
         _ => {

@@ -81,6 +81,7 @@ pub enum AuditError {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Trail {
     pub entries: Vec<Entry>,
+    key_max: usize,
     last: Option<Value>,
 }
 
@@ -102,7 +103,8 @@ impl Trail {
                 entries.push(entry);
             }
         }
-        Ok(Trail { entries, last: sorted.last().map(|object| (*object).clone()) })
+        let key_max = sorted.iter().map(|object| key_max(object)).max().unwrap_or(0);
+        Ok(Trail { entries, key_max, last: sorted.last().map(|object| (*object).clone()) })
     }
 
     /// The choice that the cluster cannot leave: of the first one-way set, with the lists as they were chosen last.
@@ -128,10 +130,15 @@ impl Trail {
         if !object["data"].is_object() {
             object["data"] = json!({});
         }
-        let key = format!("{:06}", self.entries.len() + 1);
-        object["data"][key] = text.into();
+        object["data"][format!("{:06}", self.key_max + 1)] = text.into();
         object
     }
+}
+
+/// The highest number of an entry. It is not how many there are: where somebody took one out, the next must not go over another.
+fn key_max(object: &Value) -> usize {
+    let keys = object["data"].as_object().into_iter().flatten().map(|(key, _)| key);
+    keys.filter_map(|key| key.parse().ok()).max().unwrap_or(0)
 }
 
 fn has_room(object: &Value, more: usize) -> bool {
@@ -166,17 +173,7 @@ mod tests {
         let mut objects: Vec<Value> = Vec::new();
         for i in 0.. {
             let enabled = (0..names).map(|name| format!("GateWithAnOrdinaryName{name:03}{}", i % 2)).collect();
-            let entry = Entry {
-                time: "t".to_owned(),
-                kind: Kind::Chosen,
-                set: Set::Custom.name().to_owned(),
-                enabled,
-                disabled: Vec::new(),
-                controller_version: "1.4.0".to_owned(),
-                uid: None,
-                generation: Some(i),
-                actor: None,
-            };
+            let entry = Entry { enabled, generation: Some(i), ..entry(Set::Custom) };
             let trail = Trail::read(&objects).unwrap();
             assert_eq!(trail.entries.len(), i as usize, "none is lost");
             let object = trail.with(&entry, "n");
@@ -187,6 +184,27 @@ mod tests {
             }
         }
         (objects[0]["data"].as_object().unwrap().len(), objects[0].to_string().len())
+    }
+
+    fn entry(set: Set) -> Entry {
+        let (time, controller_version) = ("t".to_owned(), "1.4.0".to_owned());
+        let set = set.name().to_owned();
+        let (enabled, disabled) = (Vec::new(), Vec::new());
+        let (uid, generation, actor) = (None, None, None);
+        Entry { time, kind: Kind::Chosen, set, enabled, disabled, controller_version, uid, generation, actor }
+    }
+
+    /// A bug: the next entry went over the last one, and with it went the one-way set.
+    #[test]
+    fn an_entry_that_somebody_took_out_costs_no_other() {
+        let first = Trail::default().with(&entry(Set::Default), "n");
+        let mut object = Trail::read(&[first]).unwrap().with(&entry(Set::TechPreview), "n");
+        object["data"].as_object_mut().unwrap().remove("000001");
+        let trail = Trail::read(&[object]).unwrap();
+        let object = trail.with(&Entry { kind: Kind::Refused, ..entry(Set::Default) }, "n");
+        let trail = Trail::read(&[object]).unwrap();
+        assert_eq!(trail.one_way().map(|choice| choice.set), Some(Set::TechPreview));
+        assert_eq!(trail.entries.len(), 2);
     }
 
     #[test]

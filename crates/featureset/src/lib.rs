@@ -30,6 +30,7 @@
 //! ```
 
 pub mod ack;
+pub mod arrival;
 pub mod audit;
 pub mod canonical;
 pub mod change;

@@ -75,6 +75,8 @@ pub enum RegistryError {
     Order { profile: String, gate: String, small: Set, wide: Set },
     #[error("set {set} of profile {profile}: gate {gate} is on without {dependency}, which it depends on")]
     Dependency { profile: String, set: String, gate: String, dependency: String },
+    #[error("it has {0} twice, and it cannot be told which is meant")]
+    Twice(String),
     #[error("it has no lists for set {set} of profile {profile}")]
     NoLists { profile: String, set: String },
 }
@@ -153,15 +155,21 @@ impl Registry {
         if written.version.trim().is_empty() {
             return Err(RegistryError::NoVersion);
         }
-        let gates: BTreeMap<String, GateInfo> =
-            written.gates.into_iter().map(|gate| (gate.name.clone(), gate)).collect();
-        let mut lists = BTreeMap::new();
+        let mut gates: BTreeMap<String, GateInfo> = BTreeMap::new();
+        for gate in written.gates {
+            if let Some(twice) = gates.insert(gate.name.clone(), gate) {
+                return Err(RegistryError::Twice(format!("gate {}", twice.name)));
+            }
+        }
+        let mut lists: BTreeMap<(String, Set), Lists> = BTreeMap::new();
         for entry in written.resolved {
             check_lists(&gates, &entry)?;
             check_dependencies(&gates, &entry)?;
             // A set that a later release has invented is not for this reader.
-            if let Ok(set) = entry.set.parse::<Set>() {
-                lists.insert((entry.profile.clone(), set), entry);
+            if let Ok(set) = entry.set.parse::<Set>()
+                && let Some(twice) = lists.insert((entry.profile.clone(), set), entry)
+            {
+                return Err(RegistryError::Twice(format!("set {} of profile {}", twice.set, twice.profile)));
             }
         }
         let registry = Registry { version: written.version, profiles: written.profiles, gates, lists, digest };

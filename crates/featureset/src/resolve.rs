@@ -27,6 +27,8 @@ pub enum ChoiceError {
     UnknownSet(#[from] UnknownSet),
     #[error("trying to enable and disable {0:?}: take it out of one of spec.customNoUpgrade.enabled and .disabled")]
     Both(String),
+    #[error("spec of the FeatureGate cannot be read: {0}")]
+    Unreadable(String),
 }
 
 impl Choice {
@@ -36,6 +38,9 @@ impl Choice {
 
     /// Lists beside another set than Custom are left out, as they mean nothing there.
     pub fn of_spec(spec: &FeatureGateSpec) -> Result<Choice, ChoiceError> {
+        if let Some(unreadable) = &spec.unreadable {
+            return Err(ChoiceError::Unreadable(unreadable.why.clone()));
+        }
         let set: Set = spec.feature_set.as_deref().unwrap_or_default().parse()?;
         let mut choice = Choice::of_set(set);
         if let (Set::Custom, Some(custom)) = (set, &spec.custom_no_upgrade) {

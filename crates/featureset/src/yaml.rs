@@ -8,16 +8,22 @@ pub struct YamlError(pub String);
 
 /// All objects of a file, those of lists one by one. A key twice in one mapping is an error, not a choice.
 pub fn objects(text: &str) -> Result<Vec<Value>, YamlError> {
-    let documents: Vec<Value> = serde_saphyr::from_multiple(text).map_err(|error| YamlError(first_line(&error)))?;
     let is_list = |object: &Value| object["kind"].as_str().is_some_and(|kind| kind.ends_with("List"));
     let mut objects = Vec::new();
-    for document in documents.into_iter().filter(|document| !document.is_null()) {
+    for document in documents(text)? {
         match document["items"].as_array() {
             Some(items) if is_list(&document) => objects.extend(items.iter().cloned()),
             _ => objects.push(document),
         }
     }
     Ok(objects)
+}
+
+/// As they are, without those that say nothing.
+pub fn documents(text: &str) -> Result<Vec<Value>, YamlError> {
+    let mut documents: Vec<Value> = serde_saphyr::from_multiple(text).map_err(|error| YamlError(first_line(&error)))?;
+    documents.retain(|document| !document.is_null());
+    Ok(documents)
 }
 
 /// The rest of what the parser says draws the line in question; and some of it is for those who call the parser from code.

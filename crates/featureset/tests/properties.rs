@@ -168,3 +168,20 @@ fn unknown_fields_of_a_registry_are_ignored_and_unknown_schemas_are_not() {
     let error = Registry::from_json(&content.to_string()).unwrap_err().to_string();
     assert_eq!(error, "its schema is 2, and this program reads 1 alone");
 }
+
+/// The digest of what a careless tool writes is right, too.
+#[test]
+fn what_is_twice_in_a_registry_is_named() {
+    let gate =
+        "[gate.A]\ndescription = \"d\"\nowner = \"o\"\ncontact = \"c\"\nenhancement = \"https://e\"\nsince = \"1.4\"\n";
+    let file = GatesFile::parse(&format!("schema = 1\nversion = \"1.4.0\"\n{gate}")).unwrap();
+    for (key, what) in [("gates", "gate A"), ("resolved", "set Default of profile default")] {
+        let mut content: serde_json::Value = serde_json::from_str(&registry(&file).to_json()).unwrap();
+        content.as_object_mut().unwrap().remove("digest");
+        let list = content[key].as_array_mut().unwrap();
+        list.push(list[0].clone());
+        content["digest"] = featureset::canonical::digest_of(&content).into();
+        let error = Registry::from_json(&content.to_string()).unwrap_err().to_string();
+        assert_eq!(error, format!("it has {what} twice, and it cannot be told which is meant"));
+    }
+}

@@ -15,7 +15,7 @@ use featureset::{
 use serde_json::json;
 
 use crate::{
-    disk::{self, Source, targets},
+    disk::{Source, targets, write_targets},
     evidence,
     output::Output,
     stray::{self, strays},
@@ -156,10 +156,7 @@ pub fn finish(source: &Source, edits: Vec<Edit>, dry_run: bool) -> Result<Output
     let targets = targets(source, &file)?;
     let stale: Vec<_> = targets.iter().filter(|target| !target.is_current()).collect();
     if !dry_run {
-        disk::write(&source.path, &text)?;
-        for target in &stale {
-            disk::write(&target.path, &target.want)?;
-        }
+        write_targets(stale.iter().copied(), Some((&source.path, &text)))?;
         for path in strays(&targets)? {
             stray::remove(&path)?;
         }

@@ -1,4 +1,4 @@
-//! Files: read with the path in every complaint, written whole or not at all.
+//! Files: read with the path in every complaint, and compared with what they should be.
 
 use std::{
     fs,
@@ -12,6 +12,8 @@ use featureset::{
     generate::{Content, Generated, between_marks, generate},
     yaml::objects,
 };
+
+use crate::write::write_all;
 
 /// `gates.toml` as it is.
 pub struct Source {
@@ -55,31 +57,32 @@ pub fn read(path: &Path) -> Result<String> {
     fs::read_to_string(path).with_context(|| format!("failed to read {}", path.display()))
 }
 
-/// Beside the file first, then in its place, so that a reader sees the old or the new one.
-pub fn write(path: &Path, text: &str) -> Result<()> {
-    let attempt = || -> std::io::Result<()> {
-        if let Some(dir) = path.parent().filter(|dir| !dir.as_os_str().is_empty()) {
-            fs::create_dir_all(dir)?;
-        }
-        let mut beside = path.as_os_str().to_owned();
-        beside.push(".new");
-        fs::write(&beside, text)?;
-        fs::rename(&beside, path)
-    };
-    attempt().with_context(|| format!("failed to write {}", path.display()))
-}
-
 /// A generated file and what the disk has in its place.
 pub struct Target {
     pub path: PathBuf,
     pub want: String,
+    /// With plain ends of lines: what a checkout made of them is not for us to mend.
     pub have: Option<String>,
+    /// Lines end as they do on Windows.
+    crlf: bool,
 }
 
 impl Target {
     pub fn is_current(&self) -> bool {
         self.have.as_deref() == Some(self.want.as_str())
     }
+
+    /// What to write: the ends of lines stay as they are.
+    pub fn text(&self) -> String {
+        if self.crlf { self.want.replace('\n', "\r\n") } else { self.want.clone() }
+    }
+}
+
+/// What is to be written, written all at once.
+pub fn write_targets<'a>(targets: impl Iterator<Item = &'a Target>, first: Option<(&Path, &str)>) -> Result<()> {
+    let texts: Vec<(&Path, String)> = targets.map(|target| (target.path.as_path(), target.text())).collect();
+    let rest = texts.iter().map(|(path, text)| (*path, text.as_str()));
+    write_all(&first.into_iter().chain(rest).collect::<Vec<_>>())
 }
 
 /// Everything that is made from a file, compared with the disk. `file` is what `source` says, or will say.
@@ -88,7 +91,7 @@ pub fn targets(source: &Source, file: &GatesFile) -> Result<Vec<Target>> {
     let targets: Vec<Target> =
         generate(file)?.into_iter().map(|generated| target(dir, generated)).collect::<Result<_>>()?;
     let mut taken = vec![source.path.clone(), dir.join(FILE_NAME)];
-    for Target { path, want, have } in &targets {
+    for Target { path, want, have, .. } in &targets {
         if let Some(other) = taken.iter().find(|other| is_same(other, path)) {
             bail!("[output] would write {} over {}; name another file", path.display(), other.display());
         }
@@ -118,7 +121,9 @@ fn is_ours(want: &str, have: Option<&str>) -> bool {
 
 fn target(dir: &Path, Generated { path, content }: Generated) -> Result<Target> {
     let path = dir.join(path);
-    let have = path.exists().then(|| read(&path)).transpose()?;
+    let found = path.exists().then(|| read(&path)).transpose()?;
+    let crlf = found.as_ref().is_some_and(|text| text.contains("\r\n"));
+    let have = found.map(|text| text.replace("\r\n", "\n"));
     let want = match content {
         Content::Whole(text) => text,
         Content::Between(part) => {
@@ -128,7 +133,7 @@ fn target(dir: &Path, Generated { path, content }: Generated) -> Result<Target> 
             between_marks(&around, &part).with_context(|| path.display().to_string())?
         }
     };
-    Ok(Target { path, want, have })
+    Ok(Target { path, want, have, crlf })
 }
 
 /// Registries in files or folders: ConfigMaps as they are in the cluster, alone, in lists or in documents.

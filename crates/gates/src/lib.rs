@@ -15,6 +15,8 @@ mod render;
 mod retire;
 mod status;
 mod stray;
+mod version;
+mod write;
 
 use std::{path::PathBuf, process::ExitCode};
 
@@ -61,7 +63,7 @@ enum Command {
     /// Shows what choosing another set would do, and changes nothing.
     Plan(plan::Plan),
     /// Keeps ClusterVersion where no version operator does.
-    Version(cluster::Version),
+    Version(version::Version),
     /// Shows rows, conditions and who runs with which row; --wait is a barrier.
     Status(status::Status),
     /// Shows which sets were chosen when.

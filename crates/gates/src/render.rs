@@ -13,9 +13,10 @@ use featureset::{
 use serde_json::json;
 
 use crate::{
-    disk::{self, Source, Target, targets},
+    disk::{self, Source, Target, targets, write_targets},
     output::Output,
     stray::{self, strays},
+    write::write,
 };
 
 #[derive(clap::Args, Debug)]
@@ -66,9 +67,10 @@ impl Render {
         let text = serde_json::to_string_pretty(&json)? + "\n";
         let path = self.output.as_ref().or(self.manifest.as_ref()).filter(|path| path.as_os_str() != "-");
         let Some(path) = path else { return Ok(Output::good(text, json)) };
+        check_alone(path)?;
         let known = path.exists() && disk::read(path)? == text;
         if !known {
-            disk::write(path, &text)?;
+            write(path, &text)?;
         }
         let said = format!("{} {}\n", if known { "unchanged:" } else { "wrote" }, path.display());
         Ok(Output::good(
@@ -107,6 +109,16 @@ pub fn read_manifest(path: &Path) -> Result<FeatureGate> {
     serde_json::from_value((*object).clone()).with_context(|| format!("{} has no sound FeatureGate", path.display()))
 }
 
+/// What else a file has would be gone.
+fn check_alone(path: &Path) -> Result<()> {
+    let there = if path.exists() { objects(&disk::read(path)?).unwrap_or_default() } else { Vec::new() };
+    let others = there.iter().filter(|object| object["kind"] != FeatureGate::KIND).count();
+    match others {
+        0 => Ok(()),
+        n => bail!("{} has {n} other objects, which would be gone; name another file with --output", path.display()),
+    }
+}
+
 fn write_all(source: &Source) -> Result<Output> {
     let targets = targets(source, &source.file)?;
     if targets.is_empty() {
@@ -114,8 +126,9 @@ fn write_all(source: &Source) -> Result<Output> {
     }
     let mut text = String::new();
     let mut written = Vec::new();
-    for target in targets.iter().filter(|target| !target.is_current()) {
-        disk::write(&target.path, &target.want)?;
+    let stale = || targets.iter().filter(|target| !target.is_current());
+    write_targets(stale(), None)?;
+    for target in stale() {
         text += &format!("wrote {}\n", target.path.display());
         written.push(target.path.display().to_string());
     }

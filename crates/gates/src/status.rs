@@ -17,7 +17,8 @@ use crate::{
 };
 
 /// Reasons for which the rows do not follow what the object says.
-const NOT_FOLLOWED: [&str; 4] = ["OneWaySetLeft", "UnknownFeatureSet", "GateInBothLists", "AuditTrailUnreadable"];
+const NOT_FOLLOWED: [&str; 5] =
+    ["OneWaySetLeft", "UnknownFeatureSet", "GateInBothLists", "SpecUnreadable", "AuditTrailUnreadable"];
 
 #[derive(clap::Args, Debug)]
 pub struct Status {

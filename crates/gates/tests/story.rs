@@ -261,6 +261,38 @@ fn ends_of_lines_stay_as_they_are() {
     assert!(text.contains("[gate.A]\r\n") && text.matches('\n').count() == text.matches("\r\n").count(), "{text:?}");
 }
 
+/// A bug: in a checkout with CRLF all that is made was out of date, and "has 34 lines, should have 34".
+#[test]
+fn a_checkout_with_crlf_is_up_to_date() {
+    let world = World::new();
+    world.good(&world.add("A", ""));
+    for (path, text) in world.all() {
+        fs::write(path, text.replace('\n', "\r\n")).unwrap();
+    }
+    let before = world.all();
+    world.good("verify");
+    world.good("render");
+    assert_eq!(world.all(), before);
+    world.good(&world.add("B", ""));
+    world.good("verify");
+    for (path, text) in world.all() {
+        assert_eq!(text.matches('\n').count(), text.matches("\r\n").count(), "{path}");
+    }
+}
+
+/// A bug: gates.toml had the change already when a file that is made from it could not be written.
+#[test]
+fn what_cannot_be_written_changes_nothing() {
+    let world = World::new();
+    world.write("gates", "a file in the place of a folder");
+    let before = world.all();
+    let error = world.bad(&world.add("A", ""));
+    assert!(error.contains("failed to write") && error.contains("gates.go"), "{error}");
+    assert_eq!(world.all(), before);
+    assert!(world.bad("render").contains("gates.go"));
+    assert_eq!(world.all(), before);
+}
+
 #[test]
 fn who_starts_from_nothing_is_told_how() {
     let world = World::new();
@@ -409,6 +441,7 @@ fn bootstrap_gets_one_row_for_the_payload() {
         (manifest.replace("TechPreviewNoUpgrade", "Latency"), "unknown feature set \"Latency\""),
         (manifest.replace("name: cluster", "name: other"), "must be named \"cluster\""),
         (format!("{manifest}---\n{manifest}"), "has 2 FeatureGates"),
+        (format!("kind: Secret\n---\n{manifest}"), "has 1 other objects, which would be gone"),
         (
             manifest.replace("TechPreviewNoUpgrade", "CustomNoUpgrade, customNoUpgrade: {enabled: [Z]}"),
             "does not know Z",

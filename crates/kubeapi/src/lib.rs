@@ -101,9 +101,14 @@ impl Kube {
         self.call(Method::PUT, &path, JSON, Body::Json(object)).await
     }
 
+    /// Somebody's definition may have no such subresource; then the status is a part of the object, and whoever may write that may
+    /// write it. An object that is gone is not found once more.
     pub async fn update_status(&self, place: &Place, object: &Value) -> Result<Value, ApiError> {
         let path = place::managed(format!("{}/status", place.object(name_of(object))), self.name);
-        self.call(Method::PUT, &path, JSON, Body::Json(object)).await
+        match self.call(Method::PUT, &path, JSON, Body::Json(object)).await {
+            Err(error) if error.cause() == Cause::NotFound => self.update(place, object).await,
+            other => other,
+        }
     }
 
     /// Server-side apply under the name of a manager. Refused as a conflict if a field is someone else's, unless `force`, and

@@ -1,10 +1,15 @@
 //! `lockgate follow`: keeps a file with the gates of a version, for programs that cannot ask.
 
-use std::{error::Error, fs, path::PathBuf, process::ExitCode, time::Duration};
+use std::{
+    error::Error,
+    path::{Path, PathBuf},
+    process::ExitCode,
+    time::Duration,
+};
 
 use accessor::{
-    Gates, Kube, Snapshot,
-    sink::{Filter, Format, render},
+    Gates, KeepError, Kept, KeptFile, Kube, Snapshot,
+    sink::{Filter, Format},
 };
 use clap::{Parser, ValueEnum};
 
@@ -32,6 +37,9 @@ struct Follow {
     /// Never these gates.
     #[arg(long, value_delimiter = ',')]
     deny: Vec<String>,
+    /// How many seconds between two looks at the file, which is put right if somebody else changed or removed it; 0 is never.
+    #[arg(long, default_value_t = 5)]
+    check_seconds: u64,
     /// Writes once and ends.
     #[arg(long)]
     once: bool,
@@ -67,49 +75,92 @@ pub fn run(args: impl IntoIterator<Item = String>) -> ExitCode {
 }
 
 async fn follow(command: Follow) -> Result<(), Box<dyn Error>> {
+    let mut file = command.file()?;
     let kube = Kube::connect(command.kubeconfig.as_deref()).await?;
     let gates = Gates::builder(&command.release_version).need(&command.allow).notify().start(kube)?;
-    let snapshot = gates.ready(Duration::from_secs(command.wait_seconds)).await?;
-    write(&command, &snapshot)?;
+    let mut snapshot = gates.ready(Duration::from_secs(command.wait_seconds)).await?;
+    let mut told = Told::default();
+    told.tell(&command.output, &snapshot, file.keep(&snapshot.row))?;
     if command.once {
         return Ok(());
     }
     let mut states = gates.subscribe();
+    // One for all the time: a signal between two would be lost.
+    let mut stop = std::pin::pin!(StopSignal::wait());
     loop {
         tokio::select! {
             changed = states.changed() => changed?,
-            _ = StopSignal::wait() => return Ok(()),
+            () = next_check(command.check_seconds) => {}
+            _ = &mut stop => return Ok(()),
         }
-        let state = states.borrow_and_update().clone();
-        if let Ok(state) = state {
-            write(&command, &state.snapshot)?;
+        if let Ok(state) = &*states.borrow_and_update() {
+            snapshot = state.snapshot.clone();
         }
+        // Somebody may be in the middle of writing it, or the disk be full: it is tried again.
+        let _ = told.tell(&command.output, &snapshot, file.keep(&snapshot.row));
     }
 }
 
-/// Beside the file first, then in its place; a file that says so already is left alone.
-fn write(command: &Follow, snapshot: &Snapshot) -> Result<(), Box<dyn Error>> {
-    let path = command.output.display();
-    let old = match fs::read_to_string(&command.output) {
-        Ok(text) => Some(text),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
-        Err(error) => return Err(format!("failed to read {path}: {error}").into()),
-    };
-    let format = match command.format {
-        Kind::Args => Format::Args,
-        Kind::Json => Format::Json,
-        Kind::Config => Format::Config(command.config_path.split('.').map(str::to_owned).collect()),
-    };
-    let names = |names: &[String]| names.iter().cloned().collect();
-    let filter = Filter { allow: names(&command.allow), deny: names(&command.deny) };
-    let new = render(&snapshot.row, &filter, &format, old.as_deref()).map_err(|error| format!("{path}: {error}"))?;
-    if old.as_deref() == Some(&new) {
-        return Ok(());
+async fn next_check(seconds: u64) {
+    match seconds {
+        0 => std::future::pending().await,
+        seconds => tokio::time::sleep(Duration::from_secs(seconds)).await,
     }
-    let mut beside = command.output.clone().into_os_string();
-    beside.push(".new");
-    let written = fs::write(&beside, &new).and_then(|()| fs::rename(&beside, &command.output));
-    written.map_err(|error| format!("failed to write {path}: {error}"))?;
-    tracing::info!(version = snapshot.row.version, file = %path, "wrote gates");
-    Ok(())
+}
+
+impl Follow {
+    fn file(&self) -> Result<KeptFile, String> {
+        let path: Vec<String> = self.config_path.split('.').map(str::to_owned).collect();
+        if path.iter().any(String::is_empty) {
+            return Err(format!("--config-path {:?} has an empty key; write keys with dots between", self.config_path));
+        }
+        let format = match self.format {
+            Kind::Args => Format::Args,
+            Kind::Json => Format::Json,
+            Kind::Config => Format::Config(path),
+        };
+        let names = |names: &[String]| names.iter().cloned().collect();
+        let filter = Filter { allow: names(&self.allow), deny: names(&self.deny) };
+        Ok(KeptFile::new(&self.output, filter, format))
+    }
+}
+
+/// What the log has of the file: each thing once, also if it goes on.
+#[derive(Default)]
+struct Told {
+    trouble: Option<String>,
+    /// Looks in a row that found the work of somebody else.
+    restored: u32,
+}
+
+impl Told {
+    fn tell(&mut self, path: &Path, snapshot: &Snapshot, kept: Result<Kept, KeepError>) -> Result<(), KeepError> {
+        let (version, file) = (&snapshot.row.version, path.display());
+        let trouble = kept.as_ref().err().map(|error| crate::api_command::chain(error));
+        if let Some(error) = trouble.as_ref().filter(|_| trouble != self.trouble) {
+            tracing::error!(version, error, "the file cannot be kept");
+        }
+        if trouble.is_none() && self.trouble.is_some() {
+            tracing::info!(version, %file, "the file can be kept again");
+        }
+        self.trouble = trouble;
+        self.restored = if kept.as_ref().is_ok_and(|kept| is_restored(*kept)) { self.restored + 1 } else { 0 };
+        match kept? {
+            Kept::Right => {}
+            Kept::Written => tracing::info!(version, %file, "wrote gates"),
+            // Who fights about it is not allowed to fill the log.
+            _ if !self.restored.is_power_of_two() => {}
+            Kept::RestoredRemoved => {
+                tracing::warn!(version, %file, times = self.restored, "the file was removed; wrote it again");
+            }
+            Kept::RestoredChanged => {
+                tracing::warn!(version, %file, times = self.restored, "somebody changed gates in the file; put them right");
+            }
+        }
+        Ok(())
+    }
+}
+
+fn is_restored(kept: Kept) -> bool {
+    matches!(kept, Kept::RestoredRemoved | Kept::RestoredChanged)
 }

@@ -2,6 +2,8 @@
 
 #[path = "feature_sets/field_gates.rs"]
 mod field_gates;
+#[path = "feature_sets/files.rs"]
+mod files;
 #[path = "feature_sets/names.rs"]
 mod names;
 #[path = "feature_sets/retire.rs"]
@@ -335,6 +337,24 @@ fn faults() {
     world.choose("TechPreviewNoUpgrade");
     world.until("all is well", || world.condition(gate, "DeterminationDegraded") == "False AsExpected");
     assert_eq!(world.rows(), "1.4.0:A");
+    // A bug: in a definition without the subresource, rows of whoever wrote them stayed.
+    let no_status = "[{\"op\":\"remove\",\"path\":\"/spec/versions/0/subresources\"}]";
+    world.good(&["patch", "crd", "featuregates.config.openshift.io", "--type=json", "-p", no_status]);
+    // It is open to all as soon as the API server has seen the definition.
+    world.until("somebody forges it", || {
+        world.good(&["patch", "featuregate", "cluster", "--type=merge", "-p", forged]).contains("cluster patched\n")
+    });
+    world.until_rows("1.4.0:A");
+    // Nor is a spec that is none a way out, in a definition that lets anything in.
+    let loose = serde_json::json!([{"op": "replace", "path": "/spec/versions/0/schema/openAPIV3Schema",
+        "value": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}}]);
+    world.good(&["patch", "crd", "featuregates.config.openshift.io", "--type=json", "-p", &loose.to_string()]);
+    let no_spec = forged.replacen('{', "{\"spec\":{\"featureSet\":[\"x\"]},", 1);
+    let forge = ["patch", "featuregate", "cluster", "--type=merge", "-p", &no_spec];
+    world.until("it lets anything in", || world.kubectl(&forge).is_ok());
+    world.until("it is told", || world.condition(gate, "DeterminationDegraded") == "True SpecUnreadable");
+    world.until_rows("1.4.0:A");
+    assert!(world.condition(operator, "Upgradeable").starts_with("False"));
     second.stop();
 }
 
@@ -379,6 +399,8 @@ fn versions_begin_with_the_controller() {
         world.condition(&["featuregate", "cluster"], "DeterminationDegraded") == "True NoClusterVersion"
     });
     assert!(gates(&["version", "complete", "1.4.0"]).1.contains("there is no ClusterVersion"));
+    assert!(gates(&["version", "begin", "1.4.0 "]).1.contains("is no version: it has spaces"));
+    assert!(world.kubectl(&["get", "clusterversion", "version"]).is_err(), "what was refused left nothing behind");
     let (ok, said) = gates(&["version", "begin", "1.4.0"]);
     assert!(ok && world.reported() == "1.4.0", "{said}");
     assert!(gates(&["version", "complete", "1.4.0"]).0);
@@ -386,14 +408,30 @@ fn versions_begin_with_the_controller() {
     let (ok, said) = gates(&["version", "begin", "1.5.0", "--wait-seconds", "3"]);
     assert!(!ok && said.contains("version 1.5.0 has no row: it left no registry in the cluster"), "{said}");
     assert!(gates(&["version", "begin", "1.6.0"]).1.contains("1.5.0 is under way; complete or abort it first"));
+    // Nor can it be completed: what is missing, and what to do.
+    let history = || world.good(&["get", "clusterversion", "version", "-o", "jsonpath={.status.history}"]);
+    let before = history();
+    for more in [&[][..], &["--wait", "--wait-seconds", "1"]] {
+        let (ok, said) = gates(&[&["version", "complete", "1.5.0"], more].concat());
+        let missing = "FeatureGate cluster has no row of 1.5.0, but rows of 1.4.0, and ClusterOperator config-operator \
+                       reports 1.4.0; version 1.5.0 has no row: it left no registry in the cluster";
+        assert!(!ok && said.contains(missing) && said.contains("lockgate gates version abort 1.5.0"), "{said}");
+    }
+    assert_eq!(history(), before);
     let (ok, said) = gates(&["version", "abort", "1.5.0"]);
     assert!(ok && said.starts_with("1.4.0 has begun"), "{said}");
     assert!(gates(&["version", "complete", "1.4.0"]).0);
     let new = world.controller("1.5.0");
+    let (ok, said) = gates(&["version", "begin", "1.5.0", "--wait-seconds", "1"]);
+    assert!(!ok && said.contains("its controller has not arrived"), "{said}");
+    // The row is there, and 1.4.0 is in charge still: a row alone is no arrival.
+    world.until_rows("1.4.0: 1.5.0:A");
+    let (ok, said) = gates(&["version", "complete", "1.5.0"]);
+    assert!(!ok && said.contains("not arrived: ClusterOperator config-operator reports 1.4.0; "), "{said}");
     old.stop();
-    let (ok, said) = gates(&["version", "begin", "1.5.0"]);
+    let (ok, said) = gates(&["version", "complete", "1.5.0", "--wait"]);
     assert!(ok && world.reported() == "1.5.0", "{said}");
-    assert!(gates(&["version", "complete", "1.5.0"]).0);
+    assert!(gates(&["version", "complete", "1.5.0", "--wait"]).1.contains("1.5.0 is completed"), "at once");
     world.choose("TechPreviewNoUpgrade");
     let (ok, said) = gates(&["status", "--wait", "--wait-seconds", "20"]);
     assert!(ok && said.contains("set TechPreviewNoUpgrade\n") && said.contains("row 1.5.0: 1 on, 2 off"), "{said}");
@@ -402,37 +440,6 @@ fn versions_begin_with_the_controller() {
     let (ok, said) = gates(&["history"]);
     assert!(ok && said.lines().count() == 2 && said.contains("TechPreviewNoUpgrade  chosen"), "{said}");
     new.stop();
-}
-
-/// Files for programs that cannot ask follow the row of their version.
-#[test]
-fn files_follow() {
-    if !has_kubectl() {
-        return;
-    }
-    let world = World::new();
-    world.install();
-    world.history(&["1.4.0"]);
-    let controller = world.controller("1.4.0");
-    let (kubeconfig, args, config) =
-        (world.text("api/admin.kubeconfig"), world.text("args"), world.text("config.yaml"));
-    fs::write(&config, "logLevel: 4\n").unwrap();
-    let common = ["follow", "--release-version", "1.4.0", "--kubeconfig", &kubeconfig, "--output"];
-    let follow = |more: &[&str]| Process::start(&[&common[..], more].concat(), &world.path("follow.log"));
-    let one = follow(&[&args, "--format", "args", "--deny", "B"]);
-    let other = follow(&[&config, "--format", "config", "--config-path", "server.feature-gates", "--allow", "A"]);
-    let has = |path: &str, text: &str| fs::read_to_string(path).is_ok_and(|content| content.contains(text));
-    world.until("files are written", || has(&args, "--feature-gates=A=false\n") && has(&config, "A=false"));
-    world.choose("TechPreviewNoUpgrade");
-    world.until("files follow", || has(&args, "--feature-gates=A=true\n") && has(&config, "A=true"));
-    assert!(has(&config, "logLevel"));
-    let unknown = [&common[..], &[&args, "--once", "--allow", "Typo"]].concat();
-    let said = Command::new(LOCKGATE).args(unknown).output().unwrap();
-    let error = String::from_utf8_lossy(&said.stderr).into_owned();
-    assert!(!said.status.success() && error.contains("does not know the gates [\"Typo\"]"), "{error}");
-    one.stop();
-    other.stop();
-    controller.stop();
 }
 
 #[test]

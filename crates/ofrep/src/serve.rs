@@ -5,7 +5,7 @@ use std::{convert::Infallible, io, sync::Arc, time::Duration};
 use axum::{
     Router,
     body::{Body, Bytes},
-    extract::{DefaultBodyLimit, Path, Request, State},
+    extract::{DefaultBodyLimit, Path, Request, State, rejection::BytesRejection},
     http::{HeaderMap, Response, StatusCode, header},
     middleware::{self, Next},
     response::{
@@ -64,26 +64,43 @@ async fn authenticate(State(tokens): State<Arc<Tokens>>, request: Request, next:
     response
 }
 
-async fn evaluate_one(State(views): State<Views>, Path(key): Path<String>, body: Bytes) -> Response<Body> {
+type Read = Result<Bytes, BytesRejection>;
+
+async fn evaluate_one(State(views): State<Views>, Path(key): Path<String>, body: Read) -> Response<Body> {
     let view = views.borrow().clone();
-    respond(single(&view, &key, &body))
+    respond(body.map_or_else(|error| not_read(&error), |body| single(&view, &key, &body)))
 }
 
-async fn evaluate_all(State(views): State<Views>, headers: HeaderMap, body: Bytes) -> Response<Body> {
+async fn evaluate_all(State(views): State<Views>, headers: HeaderMap, body: Read) -> Response<Body> {
     let view = views.borrow().clone();
-    let tag = headers.get(header::IF_NONE_MATCH).and_then(|tag| tag.to_str().ok());
-    respond(bulk(&view, &body, tag))
+    let tags: Vec<&str> = headers.get_all(header::IF_NONE_MATCH).iter().filter_map(|tag| tag.to_str().ok()).collect();
+    let tags = (!tags.is_empty()).then(|| tags.join(","));
+    respond(body.map_or_else(|error| not_read(&error), |body| bulk(&view, &body, tags.as_deref())))
 }
 
-/// One event for each change after the stream began; it says nothing but that there is something to ask for.
-async fn events(State(mut views): State<Views>) -> Sse<impl Stream<Item = Result<Event, Infallible>>> {
+fn not_read(error: &BytesRejection) -> Answer {
+    let details = format!("the body was not read ({}); it may have {BODY_BYTES_MAX} bytes", error.body_text());
+    Answer::new(error.status().as_u16(), serde_json::json!({"errorDetails": details}))
+}
+
+/// One event for each change after the stream began; it says nothing but that there is something to ask for. Who comes back and
+/// names the last one it saw gets one at once if there was another since, here or at a server before this one.
+async fn events(
+    State(mut views): State<Views>,
+    headers: HeaderMap,
+) -> Sse<impl Stream<Item = Result<Event, Infallible>>> {
     // What is there already is no change.
-    views.mark_unchanged();
-    let changes = WatchStream::from_changes(views)
-        .map(|_| Ok(Event::default().event("message").data(r#"{"type":"refetchEvaluation"}"#)));
+    let now = views.borrow_and_update().id();
+    let missed = headers.get("last-event-id").is_some_and(|seen| seen.as_bytes() != now.as_bytes());
+    let missed = futures_util::stream::iter(missed.then(|| Ok(refetch(&now))));
+    let changes = WatchStream::from_changes(views).map(|view| Ok(refetch(&view.id())));
     // The head of the answer goes out with the first bytes: without any, clients would take the stream for one that does not open.
-    let opened = futures_util::stream::once(async { Ok(Event::default().comment("open")) });
-    Sse::new(opened.chain(changes)).keep_alive(KeepAlive::new().interval(Duration::from_secs(30)))
+    let opened = futures_util::stream::once(async { Ok(Event::default().id(now).comment("open")) });
+    Sse::new(opened.chain(missed).chain(changes)).keep_alive(KeepAlive::new().interval(Duration::from_secs(30)))
+}
+
+fn refetch(id: &str) -> Event {
+    Event::default().event("message").id(id).data(r#"{"type":"refetchEvaluation"}"#)
 }
 
 fn respond(Answer { status, body, etag }: Answer) -> Response<Body> {

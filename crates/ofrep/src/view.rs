@@ -8,6 +8,7 @@ use std::{
 use client::pb::{Feature, FeatureGateStatusResponse};
 use featureset::{
     Registry, Row,
+    canonical::digest_of_bytes,
     object::{ClusterVersion, FeatureGate},
     registry::GateInfo,
 };
@@ -18,6 +19,21 @@ pub struct View {
     pub sets: Source<Sets>,
     /// Cluster features of a store, `store.NAME`.
     pub store: Source<Store>,
+}
+
+impl View {
+    /// The same for views that answer alike, also those of another process.
+    pub fn id(&self) -> String {
+        let sets = match &self.sets {
+            Source::Known { value, stale } => format!("{} {}", value.id(), stale.is_some()),
+            other => format!("{other:?}"),
+        };
+        let store = match &self.store {
+            Source::Known { value, stale } => format!("{value:?} {}", stale.is_some()),
+            other => format!("{other:?}"),
+        };
+        digest_of_bytes(format!("{sets}\n{store}").as_bytes())
+    }
 }
 
 /// One of the two, as far as it is known.
@@ -73,6 +89,12 @@ impl Sets {
             desired: cluster_version.and_then(ClusterVersion::latest).map(str::to_owned),
             registries,
         }
+    }
+
+    fn id(&self) -> String {
+        let rows: Vec<String> = self.rows.iter().map(Row::digest).collect();
+        let registries: Vec<&String> = self.registries.values().map(|registry| &registry.digest).collect();
+        format!("{rows:?} {:?} {:?} {registries:?}", self.feature_sets, self.desired)
     }
 
     pub fn row(&self, version: &str) -> Option<&Row> {

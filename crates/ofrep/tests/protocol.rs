@@ -163,6 +163,9 @@ async fn all_gates_with_a_tag() {
     let again = call(&router, ALL, "{}", Some(&format!("\"x\", W/{tag}"))).await;
     assert_eq!((again.status().as_u16(), again.headers()["etag"].to_str().unwrap()), (304, tag.as_str()));
     assert!(again.into_body().collect().await.unwrap().to_bytes().is_empty());
+    let lines = Request::post(ALL).header("if-none-match", "\"x\"").header("if-none-match", &tag);
+    let again = router.clone().oneshot(lines.body(Body::empty()).unwrap()).await.unwrap();
+    assert_eq!(again.status(), 304, "tags in several lines");
 
     // Another version is another answer, and so is a changed row.
     let older = call(&router, ALL, r#"{"context":{"version":"1.4.0"}}"#, Some(&tag)).await;
@@ -184,12 +187,41 @@ async fn a_change_is_an_event() {
     let mut body = response.into_body();
     // A line that is no event opens the stream, so that clients need not wait for a change to know that it is there.
     let opened = body.frame().await.unwrap().unwrap().into_data().unwrap();
-    assert_eq!(&opened[..], b": open\n\n");
+    let opened = String::from_utf8(opened.to_vec()).unwrap();
+    assert_eq!(opened, format!("id: {}\n: open\n\n", view().id()));
     let early = tokio::time::timeout(std::time::Duration::from_millis(50), body.frame()).await;
     assert!(early.is_err(), "{early:?}");
     sender.send_replace(Arc::new(View::default()));
     let frame = body.frame().await.unwrap().unwrap().into_data().unwrap();
-    assert_eq!(&frame[..], b"event: message\ndata: {\"type\":\"refetchEvaluation\"}\n\n");
+    assert_eq!(String::from_utf8(frame.to_vec()).unwrap(), event(&View::default()));
+}
+
+fn event(view: &View) -> String {
+    format!("event: message\nid: {}\ndata: {{\"type\":\"refetchEvaluation\"}}\n\n", view.id())
+}
+
+/// What changed while the stream was broken is no secret.
+#[tokio::test]
+async fn who_comes_back_is_told_what_was_missed() {
+    let router = routed(view());
+    for (seen, missed) in [(View::default().id(), true), (view().id(), false), ("nonsense".to_owned(), true)] {
+        let request = Request::get(EVENTS).header("last-event-id", seen).body(Body::empty()).unwrap();
+        let mut body = router.clone().oneshot(request).await.unwrap().into_body();
+        body.frame().await.unwrap().unwrap();
+        let wait = std::time::Duration::from_millis(50);
+        let next = tokio::time::timeout(wait, body.frame()).await.ok().flatten();
+        let next = next.map(|frame| String::from_utf8(frame.unwrap().into_data().unwrap().to_vec()).unwrap());
+        assert_eq!(next, missed.then(|| event(&view())));
+    }
+}
+
+#[tokio::test]
+async fn a_body_without_end_is_refused_in_json() {
+    let body = format!("{{\"context\":{{\"x\":\"{}\"}}}}", "x".repeat(300_000));
+    for path in [&format!("{ONE}A"), ALL] {
+        let (status, said) = json_of(call(&routed(view()), path, &body, None).await).await;
+        assert!(status == 413 && said["errorDetails"].as_str().unwrap().contains("262144 bytes"), "{status} {said}");
+    }
 }
 
 #[tokio::test]

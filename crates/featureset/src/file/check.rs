@@ -22,6 +22,9 @@ pub fn check(file: &GatesFile, findings: &mut Findings) {
             findings.add(&format!("output.{key}"), format!("must be a path from the folder of this file, is {path:?}"));
         }
     }
+    if let Some(package) = file.output.go_package.as_ref().filter(|package| !is_package(package)) {
+        findings.add("output.go_package", format!("must be lower-case letters, digits and _, is {package:?}"));
+    }
     for gate in file.gates.values() {
         check_gate(file, gate, findings);
         check_order(file, gate, findings);
@@ -34,6 +37,12 @@ pub fn check(file: &GatesFile, findings: &mut Findings) {
 
 fn is_profile(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-')
+}
+
+/// Of Go, as its users write them.
+fn is_package(text: &str) -> bool {
+    let plain = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_';
+    text.bytes().all(plain) && text.starts_with(|c: char| c.is_ascii_lowercase())
 }
 
 fn check_gate(file: &GatesFile, gate: &Gate, findings: &mut Findings) {

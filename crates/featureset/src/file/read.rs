@@ -58,10 +58,22 @@ fn line_of(newlines: &[usize], at: usize) -> usize {
     newlines.partition_point(|newline| *newline < at) + 1
 }
 
-/// What the broken line seems to set, so that also a complaint about syntax (a key twice) names a key.
+/// What the broken line seems to set, and in which table, so that also a complaint about syntax (a key twice) names the gate.
 fn key_at(text: &str, line: usize) -> String {
-    let line = text.lines().nth(line - 1).unwrap_or_default().trim();
-    let key = line.trim_start_matches('[').split(['=', ']']).next().unwrap_or_default().trim();
+    let lines: Vec<&str> = text.lines().take(line).map(str::trim).collect();
+    let (broken, above) = lines.split_last().map_or(("", &[][..]), |(last, above)| (*last, above));
+    let table = above.iter().rev().find_map(|line| line.strip_prefix('[')).map(key_in).unwrap_or_default();
+    let key = key_in(broken.trim_start_matches('['));
+    match (broken.starts_with('[') || table.is_empty(), key.is_empty()) {
+        (true, _) => key,
+        (false, true) => table,
+        (false, false) => format!("{table}.{key}"),
+    }
+}
+
+/// The key that a line begins with; nothing if it does not look like one.
+fn key_in(line: &str) -> String {
+    let key = line.split(['=', ']']).next().unwrap_or_default().trim();
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | '"');
     if key.chars().all(plain) { key.to_owned() } else { String::new() }
 }

@@ -1,6 +1,7 @@
 //! ClusterOperator: how the controller says how it is.
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::{API_VERSION, Condition, Extra, Meta, null_is_empty};
 
@@ -13,8 +14,9 @@ pub struct ClusterOperator {
     pub kind: String,
     #[serde(default)]
     pub metadata: Meta,
-    #[serde(default, deserialize_with = "null_is_empty")]
-    pub spec: Extra,
+    /// Empty by its definition, and whatever a definition lets in that somebody has loosened.
+    #[serde(default)]
+    pub spec: Value,
     #[serde(default, deserialize_with = "null_is_empty")]
     pub status: ClusterOperatorStatus,
     #[serde(flatten)]
@@ -58,7 +60,7 @@ impl ClusterOperator {
             api_version: api_version(),
             kind: kind(),
             metadata: Meta::named(name),
-            spec: Extra::new(),
+            spec: Value::Object(Extra::new()),
             status: ClusterOperatorStatus::default(),
             extra: Extra::new(),
         }

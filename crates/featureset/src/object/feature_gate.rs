@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
-use super::{API_VERSION, Condition, Extra, Meta, null_is_empty};
-use crate::{resolve::Row, set::Set};
+use super::{API_VERSION, Condition, Extra, FeatureGateSpec, Meta, null_is_empty};
+use crate::resolve::Row;
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -30,28 +30,6 @@ fn api_version() -> String {
 
 fn kind() -> String {
     FeatureGate::KIND.to_owned()
-}
-
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct FeatureGateSpec {
-    /// Absent and "" both mean Default, and are not the same for the rules of transition.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub feature_set: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub custom_no_upgrade: Option<CustomLists>,
-    #[serde(flatten)]
-    pub extra: Extra,
-}
-
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct CustomLists {
-    #[serde(default, deserialize_with = "null_is_empty", skip_serializing_if = "Vec::is_empty")]
-    pub enabled: Vec<String>,
-    #[serde(default, deserialize_with = "null_is_empty", skip_serializing_if = "Vec::is_empty")]
-    pub disabled: Vec<String>,
-    #[serde(flatten)]
-    pub extra: Extra,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -109,13 +87,6 @@ impl FeatureGate {
 
     pub fn versions(&self) -> Vec<&str> {
         self.status.feature_gates.iter().map(|row| row.version.as_str()).collect()
-    }
-}
-
-impl FeatureGateSpec {
-    pub fn of_set(set: Set) -> FeatureGateSpec {
-        let feature_set = (set != Set::Default).then(|| set.wire().to_owned());
-        FeatureGateSpec { feature_set, ..FeatureGateSpec::default() }
     }
 }
 

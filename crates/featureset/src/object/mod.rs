@@ -6,6 +6,7 @@ mod cluster_version;
 mod condition;
 mod feature_gate;
 mod in_force;
+mod spec;
 
 use std::collections::BTreeMap;
 
@@ -15,8 +16,9 @@ use serde_json::{Map, Value};
 pub use cluster_operator::{ClusterOperator, ClusterOperatorStatus, OperandVersion};
 pub use cluster_version::{ClusterVersion, ClusterVersionStatus, HISTORY_MAX, Release, Update, UpdateState};
 pub use condition::{Condition, ConditionStatus, find_condition, set_condition};
-pub use feature_gate::{CustomLists, FeatureGate, FeatureGateSpec, FeatureGateStatus, GateName, StatusRow};
+pub use feature_gate::{FeatureGate, FeatureGateStatus, GateName, StatusRow};
 pub use in_force::{FEATURE_SET_IN_FORCE, InForce, UNKNOWN};
+pub use spec::{CustomLists, FeatureGateSpec, Unreadable};
 
 pub const GROUP: &str = "config.openshift.io";
 pub const API_VERSION: &str = "config.openshift.io/v1";

@@ -147,6 +147,7 @@ fn decide(world: &World<'_>, feature_gate: &FeatureGate) -> Decided {
             let reason = match error {
                 crate::resolve::ChoiceError::UnknownSet(_) => "UnknownFeatureSet",
                 crate::resolve::ChoiceError::Both(_) => "GateInBothLists",
+                crate::resolve::ChoiceError::Unreadable(_) => "SpecUnreadable",
             };
             Decided { choice: kept, wrong: Some((reason, error.to_string())), ..Decided::default() }
         }
