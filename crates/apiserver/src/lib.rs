@@ -50,4 +50,5 @@ mod store;
 mod table;
 mod token;
 
+pub use client::User as EtcdUser;
 pub use server::{Options, Server, StartError};

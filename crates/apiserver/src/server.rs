@@ -41,6 +41,8 @@ const WATCH_PATIENCE: Duration = Duration::from_secs(30);
 pub struct Options {
     /// Any etcd v3 API: `host:port` or `http://host:port`.
     pub etcd_servers: Vec<String>,
+    /// Who to log in to the store as, if it asks for users.
+    pub etcd_user: Option<client::User>,
     /// Certificates and the kubeconfig are kept here.
     pub data_dir: PathBuf,
     pub listen: SocketAddr,
@@ -64,6 +66,7 @@ impl Options {
         let listen = SocketAddr::from(([127, 0, 0, 1], 0));
         Options {
             etcd_servers,
+            etcd_user: None,
             data_dir: data_dir.into(),
             listen,
             names: Vec::new(),
@@ -114,7 +117,7 @@ impl Server {
         let tokens = options.token_file.as_deref().map(Tokens::read).transpose()?.unwrap_or_default();
         let authority = Authority::open(&options.data_dir.join("pki"))?;
         let endpoints = options.etcd_servers.join(",");
-        let store = Store::connect(options.etcd_servers.clone()).await;
+        let store = Store::connect(options.etcd_servers.clone(), options.etcd_user.clone()).await;
         let store = store.map_err(|source| StartError::Store { endpoints: endpoints.clone(), source })?;
         let (catalog, policies) =
             ready(&store, field_gates).await.map_err(|source| StartError::StoreSilent { endpoints, source })?;

@@ -6,7 +6,9 @@
 use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
-use client::{Client, Compare, ConnectOptions, Delete, Error, Get, Kind, Op, Put, Txn, Watch, WatchStream, Watcher};
+use client::{
+    Client, Compare, ConnectOptions, Delete, Error, Get, Kind, Op, Put, Txn, User, Watch, WatchStream, Watcher,
+};
 use client::{mvccpb::KeyValue, pb::response_op::Response};
 use futures_util::{StreamExt, stream::BoxStream};
 
@@ -94,9 +96,12 @@ pub enum Outcome {
 }
 
 impl Store {
-    pub async fn connect(endpoints: Vec<String>) -> Result<Store, Error> {
-        let options =
+    pub async fn connect(endpoints: Vec<String>, user: Option<User>) -> Result<Store, Error> {
+        let mut options =
             ConnectOptions::new().request_timeout(Duration::from_secs(CALL_SECONDS_MAX)).send_bytes_max(8 << 20);
+        if let Some(user) = user {
+            options = options.user(user);
+        }
         let client = Client::connect(endpoints, options).await?;
         let watcher = client.require_leader().watcher();
         Ok(Store { client, watcher, shared: Shared::default() })

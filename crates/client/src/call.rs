@@ -13,7 +13,7 @@ use tonic::{Code, Request, Response, Status, metadata::MetadataValue, transport:
 
 use crate::{
     ConnectOptions, Error, Kind, Result,
-    login::{Login, Token},
+    login::{Login, Renewal, Token},
     pool::{Member, Pool},
     required::Required,
 };
@@ -137,7 +137,7 @@ impl Caller {
                 Err(error) => error,
             };
             // The servers have done nothing yet. A second refusal is no matter of the token's age.
-            if !renewed && self.renew(&token, &error).await? {
+            if !renewed && self.renew(&token, &error).await? != Renewal::None {
                 renewed = true;
                 continue;
             }

@@ -88,7 +88,7 @@ enum End {
     /// The stream broke; `renewed` tells whether it had been of use.
     Lost { renewed: bool },
     /// The same, but with a new token it may go on.
-    NewToken { renewed: bool },
+    NewToken { logged_in: bool },
 }
 
 impl Task {
@@ -101,7 +101,7 @@ impl Task {
                 self.add(id, listener);
             }
             let end = self.serve(!token_is_new).await;
-            token_is_new = matches!(end, End::NewToken { renewed: false });
+            token_is_new = matches!(end, End::NewToken { logged_in: true });
             match end {
                 End::Closed => return,
                 End::NewToken { .. } => {}
@@ -135,7 +135,7 @@ impl Task {
                         renewed = true;
                         self.renewed(response);
                     }
-                    Some(Err(Broken::Renewed)) => return End::NewToken { renewed },
+                    Some(Err(Broken::Renewed { logged_in })) => return End::NewToken { logged_in },
                     Some(Err(Broken::Failed(error))) => {
                         if self.is_final(&error) {
                             self.fail_all(&error);

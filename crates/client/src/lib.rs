@@ -52,6 +52,7 @@ mod required;
 mod snapshot;
 mod stream;
 mod txn;
+mod user;
 mod watch;
 
 pub use self::{
@@ -66,6 +67,7 @@ pub use self::{
     page::Pages,
     snapshot::Snapshot,
     txn::{Compare, Target, Txn},
+    user::User,
     watch::{Canceled, Watch, WatchStream, Watcher},
 };
 pub use proto::{authpb, etcdserverpb as pb, membershippb, mvccpb};

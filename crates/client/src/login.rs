@@ -14,7 +14,7 @@ use proto::etcdserverpb::{AuthenticateRequest, auth_client::AuthClient};
 use tonic::metadata::{Ascii, MetadataMap, MetadataValue};
 
 use crate::{
-    Client, ConnectOptions, Error, Kind, Result,
+    Client, ConnectOptions, Error, Kind, Result, User,
     call::{Caller, rpc},
     required::Required,
 };
@@ -24,7 +24,7 @@ const KEY: &str = "token";
 /// What a client shows to be let in.
 #[derive(Clone)]
 pub(crate) enum Credentials {
-    Password { user: String, password: String },
+    Password(User),
     Token(String),
 }
 
@@ -32,7 +32,7 @@ pub(crate) enum Credentials {
 impl fmt::Debug for Credentials {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Credentials::Password { user, .. } => write!(f, "user {user:?}, password …"),
+            Credentials::Password(user) => user.fmt(f),
             Credentials::Token(_) => f.write_str("token …"),
         }
     }
@@ -55,10 +55,19 @@ impl Token {
     }
 }
 
+/// How there came to be another token than the one that was refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Renewal {
+    /// Not at all: the token is not what is wrong.
+    None,
+    /// From a login of others in the past; it may be too old as well.
+    Known,
+    LoggedIn,
+}
+
 /// The logins of a client and its clones. A token holds for the whole cluster, so all endpoints share it.
 pub(crate) struct Login {
-    user: String,
-    password: String,
+    user: User,
     /// Held by whoever logs in.
     turn: tokio::sync::Mutex<()>,
     latest: Mutex<Latest>,
@@ -75,8 +84,8 @@ impl Login {
     /// None if there is nothing to log in with. As in etcd's own client, neither name nor password may be empty.
     pub fn new(options: &ConnectOptions) -> Option<Login> {
         match options.credentials.clone()? {
-            Credentials::Password { user, password } if !user.is_empty() && !password.is_empty() => {
-                Some(Login { user, password, turn: Default::default(), latest: Default::default() })
+            Credentials::Password(user) if !user.name.is_empty() && !user.password.is_empty() => {
+                Some(Login { user, turn: Default::default(), latest: Default::default() })
             }
             _ => None,
         }
@@ -92,11 +101,11 @@ impl Login {
     }
 
     /// Sees to it that there is another token than `stale`.
-    pub async fn renew(&self, caller: &Caller, stale: &Token) -> Result<()> {
+    pub async fn renew(&self, caller: &Caller, stale: &Token) -> Result<Renewal> {
         let seen = self.latest().clone();
         match seen.outcome {
-            Some(Ok(token)) if token.login != stale.login => Ok(()),
-            _ => self.log_in(caller, seen.ended).await.map(drop),
+            Some(Ok(token)) if token.login != stale.login => Ok(Renewal::Known),
+            _ => self.log_in(caller, seen.ended).await.map(|_| Renewal::LoggedIn),
         }
     }
 
@@ -116,7 +125,8 @@ impl Login {
     fn authenticate<'a>(&'a self, caller: &Caller) -> BoxFuture<'a, Result<Option<MetadataValue<Ascii>>>> {
         // Nothing but the password is asked for here: neither a token nor a feature.
         let caller = Caller { login: None, token: Token::default(), required: Required::default(), ..caller.clone() };
-        let request = AuthenticateRequest { name: self.user.clone(), password: self.password.clone() };
+        let User { name, password } = self.user.clone();
+        let request = AuthenticateRequest { name, password };
         async move {
             // A second login because the answer to the first got lost harms nobody.
             match rpc!(caller, Repeatable, AuthClient::authenticate, request) {
@@ -146,11 +156,11 @@ impl Caller {
         }
     }
 
-    /// After an error: true if it was about the token and there is a new one, so that another attempt may go well.
-    pub async fn renew(&self, stale: &Token, error: &Error) -> Result<bool> {
+    /// After an error: if it was about the token, gets a new one, so that another attempt may go well.
+    pub async fn renew(&self, stale: &Token, error: &Error) -> Result<Renewal> {
         match &self.login {
-            Some(login) if error.is_about_token() => login.renew(self, stale).await.map(|()| true),
-            _ => Ok(false),
+            Some(login) if error.is_about_token() => login.renew(self, stale).await,
+            _ => Ok(Renewal::None),
         }
     }
 

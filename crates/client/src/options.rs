@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::login::Credentials;
+use crate::{User, login::Credentials};
 
 /// Settings for [`Client::connect`](crate::Client::connect). The defaults are those of etcd's Go client.
 ///
@@ -66,8 +66,8 @@ impl ConnectOptions {
 
     /// Who to log in as. It happens before the first call, and again whenever the servers do not take the token any more;
     /// if they do not ask for users at all, calls go without. With an empty name or password there is no login.
-    pub fn user(mut self, name: impl Into<String>, password: impl Into<String>) -> Self {
-        self.credentials = Some(Credentials::Password { user: name.into(), password: password.into() });
+    pub fn user(mut self, user: User) -> Self {
+        self.credentials = Some(Credentials::Password(user));
         self
     }
 

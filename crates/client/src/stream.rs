@@ -1,6 +1,12 @@
 //! Long-lived streams in both directions, which carry a token as calls do.
 
-use std::{future::Future, sync::Arc};
+use std::{
+    future::Future,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering::Relaxed},
+    },
+};
 
 use futures_util::{Stream, StreamExt, TryStreamExt, stream, stream::BoxStream};
 use tokio::sync::mpsc;
@@ -10,14 +16,17 @@ use tonic::{Request, Response, Status, transport::Channel};
 use crate::{
     Error, Result,
     call::{Caller, Limits, note, noted},
-    login::Token,
+    login::{Renewal, Token},
     pool::Member,
 };
 
 /// Why a stream ended.
 pub(crate) enum Broken {
-    /// Its token was refused, and there is a new one: it may be opened again at once.
-    Renewed,
+    /// Its token was refused, and there is another one: it may be opened again at once. If that one is of a login just now,
+    /// it should not be refused.
+    Renewed {
+        logged_in: bool,
+    },
     Failed(Error),
 }
 
@@ -34,7 +43,8 @@ impl Caller {
     /// Opens a stream to one member. Everything happens while its answers are waited for: servers send their headers
     /// with their first answer, so that opening must not hold up requests.
     ///
-    /// With `may_renew` false a refused token is an error like any other: it was a new one.
+    /// With `may_renew` false a refused token is an error like any other, as it was a new one; after the first answer it has
+    /// aged.
     pub fn stream<Q, R, F, S, T>(
         &self,
         member: Arc<Member>,
@@ -60,16 +70,21 @@ impl Caller {
                 let answers = opener.accept(&member, answers)?;
                 Ok::<_, Error>(answers.or_else(move |status| noted(member.clone(), status)))
             };
-            let answers = stream::once(opened).try_flatten();
-            Ok::<_, Broken>(answers.or_else(move |error| caller.clone().mend(token.clone(), error, may_renew)))
+            let aged = Arc::new(AtomicBool::new(may_renew));
+            let ages = Arc::clone(&aged);
+            let answers = stream::once(opened).try_flatten().inspect_ok(move |_| ages.store(true, Relaxed));
+            let mend = move |error| caller.clone().mend(token.clone(), error, aged.load(Relaxed));
+            Ok::<_, Broken>(answers.or_else(mend))
         };
         stream::once(with_token).try_flatten().boxed()
     }
 
     async fn mend<R>(self, token: Token, error: Error, may_renew: bool) -> Result<R, Broken> {
-        match may_renew && self.renew(&token, &error).await? {
-            true => Err(Broken::Renewed),
-            false => Err(Broken::Failed(error)),
-        }
+        let renewal = if may_renew { self.renew(&token, &error).await? } else { Renewal::None };
+        Err(match renewal {
+            Renewal::None => Broken::Failed(error),
+            Renewal::Known => Broken::Renewed { logged_in: false },
+            Renewal::LoggedIn => Broken::Renewed { logged_in: true },
+        })
     }
 }

@@ -5,14 +5,14 @@ mod fake;
 
 use std::time::Duration;
 
-use client::{Client, ConnectOptions, Kind, Put, Watch};
+use client::{Client, ConnectOptions, Kind, Put, User, Watch};
 use fake::Fake;
 use futures_util::{StreamExt, future::join_all};
 
 const PASSWORD: Option<&str> = Some("secret");
 
 async fn client(fake: &Fake, password: &str) -> Client {
-    let options = ConnectOptions::new().request_timeout(Duration::from_secs(5)).user("alice", password);
+    let options = ConnectOptions::new().request_timeout(Duration::from_secs(5)).user(User::new("alice", password));
     Client::connect([fake.address.clone()], options).await.unwrap()
 }
 
@@ -156,7 +156,7 @@ async fn keep_alives_go_on_under_a_new_token() {
 
 #[test]
 fn secrets_are_not_printed_with_the_options() {
-    let text = format!("{:?}", ConnectOptions::new().user("alice", "secret"));
+    let text = format!("{:?}", ConnectOptions::new().user(User::new("alice", "secret")));
     assert!(text.contains("alice") && !text.contains("secret"), "{text}");
     assert!(!format!("{:?}", ConnectOptions::new().token("secret")).contains("secret"));
 }

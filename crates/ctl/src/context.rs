@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokio::sync::OnceCell;
 
 use cli::value;
-use client::{Client, ConnectOptions};
+use client::{Client, ConnectOptions, User};
 
 use crate::{
     failure::Failure,
@@ -93,7 +93,7 @@ pub struct Context {
 #[derive(Clone)]
 enum Identity {
     Nobody,
-    User { name: String, password: String },
+    User(User),
     Token(String),
 }
 
@@ -150,13 +150,13 @@ impl Context {
         }
         let Some(user) = given(&self.globals.user) else { return Ok(Identity::Nobody) };
         if let Some(password) = given(&self.globals.password) {
-            return Ok(Identity::User { name: user, password });
+            return Ok(Identity::User(User::new(user, password)));
         }
         let (name, password) = match user.split_once(':') {
             Some((name, password)) => (name.to_owned(), password.to_owned()),
             None => (user, password::ask("Password: ").await?),
         };
-        Ok(Identity::User { name, password })
+        Ok(Identity::User(User::new(name, password)))
     }
 
     pub fn endpoints(&self) -> Vec<String> {
@@ -201,7 +201,7 @@ impl Context {
         }
         options = match self.identity().await?.clone() {
             Identity::Nobody => options,
-            Identity::User { name, password } => options.user(name, password),
+            Identity::User(user) => options.user(user),
             Identity::Token(token) => options.token(token),
         };
         if send > 0 {

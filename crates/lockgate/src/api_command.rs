@@ -2,7 +2,7 @@
 
 use std::{error::Error, net::SocketAddr, path::PathBuf, process::ExitCode, time::Duration};
 
-use apiserver::{Options, Server};
+use apiserver::{EtcdUser, Options, Server};
 use clap::Parser;
 
 use crate::{embedded::Embedded, signal::StopSignal};
@@ -20,11 +20,31 @@ pub const HELP: &str = "\nCommands:\n\n  \
 #[derive(Parser, Debug)]
 #[command(name = "lockgate apiserver")]
 struct ApiServer {
+    #[command(flatten)]
+    store: Store,
+    #[command(flatten)]
+    common: Common,
+}
+
+#[derive(clap::Args, Debug, Default)]
+struct Store {
     /// Endpoints of the store, such as 127.0.0.1:2379,127.0.0.1:22379. Without it a member runs within this process.
     #[arg(long, value_delimiter = ',')]
     etcd_servers: Vec<String>,
-    #[command(flatten)]
-    common: Common,
+    /// Who to log in to the store as, if it asks for users.
+    #[arg(long, requires_all = ["etcd_servers", "etcd_password_file"])]
+    etcd_user: Option<String>,
+    /// A file whose first line is that user's password.
+    #[arg(long, requires = "etcd_user")]
+    etcd_password_file: Option<PathBuf>,
+}
+
+impl Store {
+    fn user(&self) -> Result<Option<EtcdUser>, String> {
+        let (Some(name), Some(path)) = (&self.etcd_user, &self.etcd_password_file) else { return Ok(None) };
+        let named = |error| format!("--etcd-password-file {}: {error}", path.display());
+        EtcdUser::with_password_file(name, path).map(Some).map_err(named)
+    }
 }
 
 /// Starts a store and an API server in one process, to try things out.
@@ -58,22 +78,22 @@ struct Common {
 pub fn run(args: &[String]) -> Option<ExitCode> {
     let name = args.first()?.as_str();
     let command = || std::iter::once(format!("lockgate {name}")).chain(args[1..].iter().cloned());
-    let (servers, common) = match name {
+    let (store, common) = match name {
         "apiserver" => {
             let parsed = ApiServer::parse_from(command());
-            (parsed.etcd_servers, parsed.common)
+            (parsed.store, parsed.common)
         }
         "follow" => return Some(crate::follow_command::run(command())),
         "gates" => return Some(gates::run(command())),
         "ofrep" => return Some(crate::ofrep_command::run(command())),
         "operator" => return Some(crate::operator_command::run(command())),
-        "playground" => (Vec::new(), Playground::parse_from(command()).common),
+        "playground" => (Store::default(), Playground::parse_from(command()).common),
         _ => return None,
     };
-    Some(start(servers, common, name == "playground"))
+    Some(start(store, common, name == "playground"))
 }
 
-fn start(servers: Vec<String>, common: Common, talkative: bool) -> ExitCode {
+fn start(store: Store, common: Common, talkative: bool) -> ExitCode {
     // A playground is for people: what it says is what to try next.
     if !talkative && let Err(error) = server::logging::init_default() {
         eprintln!("lockgate: {error}");
@@ -86,7 +106,7 @@ fn start(servers: Vec<String>, common: Common, talkative: bool) -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    let ended = runtime.block_on(serve(servers, common, talkative));
+    let ended = runtime.block_on(serve(store, common, talkative));
     runtime.shutdown_timeout(Duration::from_millis(200));
     match ended {
         Ok(signal) => signal.die(),
@@ -97,13 +117,15 @@ fn start(servers: Vec<String>, common: Common, talkative: bool) -> ExitCode {
     }
 }
 
-async fn serve(servers: Vec<String>, common: Common, talkative: bool) -> Result<StopSignal, Box<dyn Error>> {
-    let embedded = match servers.is_empty() {
+async fn serve(store: Store, common: Common, talkative: bool) -> Result<StopSignal, Box<dyn Error>> {
+    let etcd_user = store.user()?;
+    let embedded = match store.etcd_servers.is_empty() {
         true => Some(Embedded::start(&common.data_dir.join("member")).await?),
         false => None,
     };
-    let etcd_servers = embedded.as_ref().map_or(servers, |embedded| vec![embedded.endpoint.clone()]);
+    let etcd_servers = embedded.as_ref().map_or(store.etcd_servers, |embedded| vec![embedded.endpoint.clone()]);
     let options = Options {
+        etcd_user,
         listen: common.listen,
         names: common.cert_names,
         token_file: common.token_auth_file,

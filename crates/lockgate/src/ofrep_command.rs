@@ -25,6 +25,12 @@ struct Ofrep {
     /// Endpoints of a lockgate store, such as 127.0.0.1:2379,127.0.0.1:22379, whose cluster features are served too.
     #[arg(long, value_delimiter = ',')]
     store_endpoints: Vec<String>,
+    /// Who to log in to the store as, if it asks for users.
+    #[arg(long, requires_all = ["store_endpoints", "store_password_file"])]
+    store_user: Option<String>,
+    /// A file whose first line is that user's password.
+    #[arg(long, requires = "store_user")]
+    store_password_file: Option<PathBuf>,
     /// Serves the store's features alone, without any Kubernetes-style API.
     #[arg(long, requires = "store_endpoints", conflicts_with_all = ["kubeconfig", "namespace"])]
     no_feature_sets: bool,
@@ -61,6 +67,14 @@ pub fn run(args: impl IntoIterator<Item = String>) -> ExitCode {
     }
 }
 
+impl Ofrep {
+    fn store_user(&self) -> Result<Option<ofrep::StoreUser>, String> {
+        let (Some(name), Some(path)) = (&self.store_user, &self.store_password_file) else { return Ok(None) };
+        let named = |error| format!("--store-password-file {}: {error}", path.display());
+        ofrep::StoreUser::with_password_file(name, path).map(Some).map_err(named)
+    }
+}
+
 /// Whom to follow.
 struct Sources {
     kube: Option<kubeapi::Kube>,
@@ -81,7 +95,8 @@ impl Sources {
             true => None,
             false => {
                 let named = |error| format!("--store-endpoints: {error}");
-                Some(ofrep::connect_store(&command.store_endpoints).await.map_err(named)?)
+                let user = command.store_user()?;
+                Some(ofrep::connect_store(&command.store_endpoints, user).await.map_err(named)?)
             }
         };
         Ok(Sources { kube, store })

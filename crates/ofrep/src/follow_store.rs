@@ -3,7 +3,7 @@
 
 use std::{error::Error as _, sync::Arc, time::Duration};
 
-use client::{Client, ConnectOptions, Error};
+use client::{Client, ConnectOptions, Error, User};
 use tokio::{sync::watch, time::timeout};
 
 use crate::{
@@ -17,11 +17,14 @@ const RETRY: Duration = Duration::from_secs(1);
 const ANSWER_MAX: Duration = Duration::from_secs(5);
 
 /// A client as [`follow_store`] wants it. Fails on endpoints that cannot be meant, not on those that do not answer.
-pub async fn connect_store(endpoints: &[String]) -> Result<Client, Error> {
-    let options = ConnectOptions::new()
+pub async fn connect_store(endpoints: &[String], user: Option<User>) -> Result<Client, Error> {
+    let mut options = ConnectOptions::new()
         .request_timeout(ANSWER_MAX)
         // A stream over a dead connection would be silent for ever.
         .keep_alive(Duration::from_secs(10), Duration::from_secs(6));
+    if let Some(user) = user {
+        options = options.user(user);
+    }
     Client::connect(endpoints.iter().map(String::as_str), options).await
 }
 

@@ -16,7 +16,7 @@ mod tls;
 mod token;
 mod view;
 
-pub use client::Client as StoreClient;
+pub use client::{Client as StoreClient, User as StoreUser};
 pub use evaluate::{Answer, bulk, single};
 pub use follow::{FollowError, follow};
 pub use follow_store::{connect_store, follow_store};

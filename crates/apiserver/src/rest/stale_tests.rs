@@ -82,7 +82,7 @@ async fn stale_server(store: &Store) -> (Api, watch::Sender<Arc<Catalog>>, watch
 async fn a_write_waits_until_the_server_has_seen_the_flip() {
     let dir = tempfile::tempdir().unwrap();
     let (member, endpoint) = member::start(&dir.path().join("member")).await;
-    let store = Store::connect(vec![endpoint]).await.unwrap();
+    let store = Store::connect(vec![endpoint], None).await.unwrap();
     let key = format!("{}things.g.example.com", prefix(builtin::DEFINITIONS.0, builtin::DEFINITIONS.2));
     put(&store, key.clone(), &definition(false)).await;
     put(&store, format!("{}default", prefix("", "namespaces")), &json!({"metadata": {"name": "default"}})).await;
@@ -113,7 +113,7 @@ async fn a_write_waits_until_the_server_has_seen_the_flip() {
 async fn a_write_waits_until_the_server_has_seen_the_policy() {
     let dir = tempfile::tempdir().unwrap();
     let (member, endpoint) = member::start(&dir.path().join("member")).await;
-    let store = Store::connect(vec![endpoint]).await.unwrap();
+    let store = Store::connect(vec![endpoint], None).await.unwrap();
     put(&store, format!("{}default", prefix("", "namespaces")), &json!({"metadata": {"name": "default"}})).await;
     let (api, _catalog, policies) = stale_server(&store).await;
     let collection = target("/api/v1/namespaces/default/configmaps");

@@ -76,7 +76,7 @@ impl Session {
             }
             match end {
                 End::Closed => return,
-                End::Broken(Some(Broken::Renewed)) => renewed = true,
+                End::Broken(Some(Broken::Renewed { logged_in })) => renewed = logged_in,
                 End::Broken(Some(Broken::Failed(error))) if self.is_final(&error) => self.fail_all(error),
                 End::Broken(_) => backoff.wait().await,
             }

@@ -10,20 +10,20 @@ const LINES_LOOK: usize = 500;
 const LEFTOVERS: [&str; 3] = [concat!("to", "do!"), concat!("unimple", "mented!"), concat!("db", "g!")];
 
 /// Names on disk that are no everyday words: as a whole literal they can only be meant as a bucket or a key.
-const NAMES: [&str; 9] = [
+const NAMES: [&str; 8] = [
     concat!("scheduled", "CompactRev"),
     concat!("finished", "CompactRev"),
     concat!("members", "_removed"),
     concat!("consistent", "_index"),
     concat!("conf", "State"),
     concat!("auth", "Enabled"),
-    concat!("auth", "Revision"),
     concat!("auth", "Roles"),
     concat!("auth", "Users"),
 ];
 
 /// Names that are also used elsewhere, such as in JSON; as bytes they can only be meant for the file.
-const NAMES_AS_BYTES: [&str; 5] = [
+const NAMES_AS_BYTES: [&str; 6] = [
+    concat!("auth", "Revision"),
     concat!("storage", "Version"),
     concat!("cluster", "Version"),
     concat!("down", "grade"),
