@@ -34,7 +34,7 @@ async fn add_users(member: &Member) {
 }
 
 async fn as_user(member: &Member, user: &str) -> Client {
-    let options = ConnectOptions::new().request_timeout(Duration::from_secs(20)).user(user, user);
+    let options = ConnectOptions::new().request_timeout(Duration::from_secs(20)).user(client::User::new(user, user));
     Client::connect([member.url()], options).await.expect("log in")
 }
 
