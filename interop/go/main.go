@@ -60,7 +60,7 @@ func main() {
 		{"kv", runKV}, {"range", runRange}, {"txn", runTxn}, {"compare", runCompare}, {"watch", runWatch},
 		{"compaction", runCompaction}, {"lease", runLease}, {"maintenance", runMaintenance}, {"errors", runErrors},
 		{"lease-errors", runLeaseErrors}, {"cluster", runCluster}, {"rangestream", runRangeStream},
-		{"services", runServices}, {"concurrency", runConcurrency}, {"frames", runFrames},
+		{"services", runServices}, {"concurrency", runConcurrency}, {"frames", runFrames}, {"auth", runAuth},
 	} {
 		w.part = part.name
 		part.run(w)
