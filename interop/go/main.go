@@ -60,7 +60,8 @@ func main() {
 		{"kv", runKV}, {"range", runRange}, {"txn", runTxn}, {"compare", runCompare}, {"watch", runWatch},
 		{"compaction", runCompaction}, {"lease", runLease}, {"maintenance", runMaintenance}, {"errors", runErrors},
 		{"lease-errors", runLeaseErrors}, {"cluster", runCluster}, {"rangestream", runRangeStream},
-		{"services", runServices}, {"concurrency", runConcurrency}, {"frames", runFrames}, {"auth", runAuth},
+		{"auth", runAuth},
+		{"services", runServices}, {"concurrency", runConcurrency}, {"frames", runFrames},
 	} {
 		w.part = part.name
 		part.run(w)
