@@ -25,8 +25,8 @@ use crate::{
     },
     required::RequireLayer,
     services::{
-        AuthService, ClusterService, Context, ElectionService, Known, KvService, LeaseService, LockService, MaintenanceService,
-        WatchService,
+        AuthService, ClusterService, Context, ElectionService, Known, KvService, LeaseService, LockService,
+        MaintenanceService, WatchService,
         hot::{HotKv, HotWatch},
     },
 };

@@ -23,9 +23,15 @@ pub struct Auth {
 #[derive(Debug, Clone, PartialEq)]
 pub enum AuthAnswer {
     Done,
-    Status { enabled: bool, revision: u64 },
+    Status {
+        enabled: bool,
+        revision: u64,
+    },
     /// `token` is given out by the entry itself where members keep tokens.
-    LoggedIn { token: Option<String>, revision: u64 },
+    LoggedIn {
+        token: Option<String>,
+        revision: u64,
+    },
     Users(Vec<String>),
     Roles(Vec<String>),
     Permissions(Vec<Permission>),

@@ -50,7 +50,8 @@ fn jwt(text: &str, options: &BTreeMap<&str, &str>) -> Result<JwtOptions, ConfigE
     let given = |key: &str| options.get(key).copied().filter(|value| !value.is_empty());
     let name = given("sign-method").unwrap_or_default();
     let method = Method::named(name);
-    let method = method.ok_or_else(|| invalid(text, format!("sign-method is {name:?}; give one of {}", Method::names())))?;
+    let method =
+        method.ok_or_else(|| invalid(text, format!("sign-method is {name:?}; give one of {}", Method::names())))?;
     let ttl = given("ttl").map_or(Some(JWT_TTL), |ttl| {
         duration::parse(ttl).and_then(|nanos| u64::try_from(nanos).ok()).map(Duration::from_nanos)
     });

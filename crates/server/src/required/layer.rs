@@ -84,9 +84,7 @@ where
                 let fresh = self.inner.clone();
                 let inner = std::mem::replace(&mut self.inner, fresh);
                 let noted = Noted { required: None, token };
-                RequireFuture::First {
-                    answer: Box::pin(during(noted, judge_first(inner, request, required, call))),
-                }
+                RequireFuture::First { answer: Box::pin(during(noted, judge_first(inner, request, required, call))) }
             }
             Ok(required) => {
                 let noted = Noted { required: Some(required), token };

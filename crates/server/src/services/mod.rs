@@ -37,9 +37,9 @@ pub use self::{
     watch::WatchService,
 };
 use crate::{
+    call,
     cluster::Part,
     metrics::{Metrics, server::Op},
-    call,
     required::{self, Required},
     status,
     users::Tokens,

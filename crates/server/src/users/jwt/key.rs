@@ -82,14 +82,14 @@ impl PartialEq for Method {
 impl Eq for Method {}
 
 pub(super) enum Signer {
-    Hmac(hmac::Key),
+    Hmac(Box<hmac::Key>),
     Rsa(RsaKeyPair, &'static dyn RsaEncoding),
     Ec(EcdsaKeyPair),
     Ed(Ed25519KeyPair),
 }
 
 pub(super) enum Verifier {
-    Hmac(hmac::Key),
+    Hmac(Box<hmac::Key>),
     Public(ParsedPublicKey),
 }
 
@@ -149,7 +149,9 @@ fn read_private(method: Method, path: &Path) -> Result<Signer, KeyError> {
     let kinds = [SectionKind::PrivateKey, SectionKind::RsaPrivateKey, SectionKind::EcPrivateKey];
     let signer = match &method.0.kind {
         // The whole file is the secret, as in etcd.
-        Kind::Hmac(algorithm) => (!bytes.is_empty()).then(|| Signer::Hmac(hmac::Key::new(*algorithm, &bytes))),
+        Kind::Hmac(algorithm) => {
+            (!bytes.is_empty()).then(|| Signer::Hmac(Box::new(hmac::Key::new(*algorithm, &bytes))))
+        }
         Kind::Rsa(encoding, _) => section(&bytes, &kinds).and_then(|der| {
             let pair = RsaKeyPair::from_pkcs8(&der).or_else(|_| RsaKeyPair::from_der(&der));
             pair.ok().map(|pair| Signer::Rsa(pair, *encoding))

@@ -8,8 +8,8 @@ use std::{path::PathBuf, time::Duration};
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD as BASE64};
 use serde_json::{Value, json};
 
-use self::key::{Signer, Verifier};
 pub use self::key::{KeyError, Method};
+use self::key::{Signer, Verifier};
 use super::Caller;
 
 /// What `--auth-token=jwt,…` says.
@@ -56,8 +56,7 @@ impl Jwt {
     /// Reads the keys.
     pub fn load(options: &JwtOptions) -> Result<Jwt, KeyError> {
         let (method, ttl) = (options.method, options.ttl);
-        let (signer, verifier) =
-            key::load(method, options.private_key.as_deref(), options.public_key.as_deref())?;
+        let (signer, verifier) = key::load(method, options.private_key.as_deref(), options.public_key.as_deref())?;
         let jwt = Jwt { method, ttl, signer, verifier };
         // Keys that do not belong together would lock everybody out.
         let is_pair = jwt.sign("", 1, Duration::ZERO).is_ok_and(|token| jwt.verify(&token, Duration::ZERO).is_ok());
