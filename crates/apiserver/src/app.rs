@@ -142,7 +142,8 @@ impl App {
                 answer::print(&object)
             }
             "patch" => {
-                let patch = Patch::parse(call.content_type(), &call.body, resource.strategic)?;
+                let patch =
+                    Patch::parse(call.content_type(), &call.body, resource.strategic, call.query.field_validation()?)?;
                 answer::print(&api.update(target, &Intent::Patch(patch), call, &mut said).await?)
             }
             "delete" => answer::print(&api.delete(target, call, &mut said).await?),

@@ -43,7 +43,7 @@ impl Author<'_> {
         let scale = of(self.resource)?;
         let wanted = match intent {
             Intent::Replace(decoded) => in_place(decoded.value.clone(), target)?,
-            Intent::Patch(patch) => in_place(intent.patched(self.resource, patch, &scale.draft(old))?, target)?,
+            Intent::Patch(patch) => in_place(patch.apply(&scale.draft(old))?, target)?,
             Intent::Apply(apply) => {
                 let mut config = json!({"apiVersion": self.resource.api_version(), "kind": self.resource.kind});
                 let wanted = in_place(apply.decoded.value.clone(), target)?;

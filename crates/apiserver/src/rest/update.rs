@@ -50,24 +50,16 @@ impl Intent {
     }
 
     fn candidate(&self, author: &Author<'_>, target: &Target, old: &Value) -> Result<Candidate> {
-        let resource = author.resource;
         if author.scope == Scope::Scale {
             return author.rescaled(self, target, old);
         }
         let object = match self {
             Intent::Replace(decoded) => decoded.value.clone(),
-            Intent::Patch(patch) => self.patched(resource, patch, old)?,
-            Intent::Apply(apply) => return author.applied(old, &apply.config(resource, target)?, apply),
+            Intent::Patch(patch) => patch.apply(old)?,
+            Intent::Apply(apply) => return author.applied(old, &apply.config(author.resource, target)?, apply),
         };
         let claims = author.given(Some(old), &object);
         Ok(Candidate { object, wanted: None, claims })
-    }
-
-    pub fn patched(&self, resource: &Resource, patch: &Patch, old: &Value) -> Result<Value> {
-        patch.apply(old).map_err(|why| {
-            let error = FieldError::invalid("patch", Value::Null, why);
-            Status::invalid(&resource.kind_name(), object::meta(old, "name"), &[error])
-        })
     }
 
     /// Fields that nobody knows or that come twice. `unknown` are those that were taken out of the object.
