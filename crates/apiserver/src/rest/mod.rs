@@ -3,6 +3,7 @@
 mod admit;
 mod apply;
 mod backlog;
+mod changes;
 mod create;
 mod delete;
 mod gate;
