@@ -82,7 +82,7 @@ impl App {
         verb: &'static str,
         warnings: &mut Warnings,
     ) -> Result<Response<Body>> {
-        let user = auth::impersonate(self.tokens.authenticate(&peer, request.headers())?, request.headers())?;
+        let user = auth::impersonate(self.tokens.authenticate(peer.standing(), request.headers())?, request.headers())?;
         auth::authorize(&user, request.method(), request.uri().path(), route, verb)?;
         let target = match route {
             Route::Resource(target) => target,
