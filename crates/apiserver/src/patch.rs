@@ -7,6 +7,8 @@ mod strategic;
 
 use serde_json::{Map, Value};
 
+pub use self::shape::unlike;
+
 use crate::{
     decode::{self, DEPTH_MAX, depth},
     field::FieldError,
@@ -63,7 +65,7 @@ impl Patch {
         Ok(Patch { change, mode, faults })
     }
 
-    /// The object with the patch applied.
+    /// What the object becomes with the patch applied, which may be no object.
     pub fn apply(&self, object: &Value) -> Result<Value> {
         let mut changed = object.clone();
         match &self.change {
@@ -83,10 +85,9 @@ impl Patch {
             },
         }
         // Each part may be shallow enough, and what they make together could be stored and never be read again.
-        match (&changed, is_deep(&changed)) {
-            (Value::Object(_), false) => Ok(changed),
-            (Value::Object(_), true) => Err(misshapen(Value::Null, "exceeded max depth")),
-            (other, _) => Err(misshapen(other.to_string().into(), shape::unlike(other, "Go value of type struct"))),
+        match is_deep(&changed) {
+            false => Ok(changed),
+            true => Err(misshapen("exceeded max depth")),
         }
     }
 }
@@ -100,8 +101,8 @@ fn not_json(error: serde_json::Error) -> Box<Status> {
 }
 
 /// A patch of one form that has made an object of another.
-fn misshapen(made: Value, why: impl Into<String>) -> Box<Status> {
-    Status::invalid(&Name::new("", ""), "", &[FieldError::invalid("patch", made, why)])
+fn misshapen(why: &str) -> Box<Status> {
+    Status::invalid(&Name::new("", ""), "", &[FieldError::invalid("patch", Value::Null, why)])
 }
 
 fn unknown_members(operations: &Value) -> Vec<String> {

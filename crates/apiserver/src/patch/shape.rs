@@ -10,6 +10,7 @@ use crate::{
 pub const OPERATIONS_MAX: usize = 10_000;
 
 pub fn unlike(found: &Value, wanted: &str) -> String {
+    let shown = found;
     let found = match found {
         Value::Null => "null",
         Value::Bool(_) => "bool",
@@ -18,7 +19,13 @@ pub fn unlike(found: &Value, wanted: &str) -> String {
         Value::Array(_) => "array",
         Value::Object(_) => "object",
     };
-    format!("json: cannot unmarshal {found} into {wanted}")
+    // A number that is none of the wanted ones is shown.
+    let number = if found == "number" && (wanted.ends_with("int64") || wanted.ends_with("int32")) {
+        format!(" {shown}")
+    } else {
+        String::new()
+    };
+    format!("json: cannot unmarshal {found}{number} into {wanted}")
 }
 
 /// The operations of a JSON patch. Who wants unknown fields ignored has operations looked at only as they are done.

@@ -6,6 +6,7 @@ mod backlog;
 mod changes;
 mod create;
 mod delete;
+mod delete_options;
 mod gate;
 #[cfg(test)]
 mod gate_tests;
