@@ -45,7 +45,8 @@ pub fn list(patch: &Value, mode: FieldValidation) -> Result<&[Value]> {
             return refuse(operation, if ignore { "Operation" } else { "Go value of type handlers.jsonPatchOp" });
         };
         let texts = ["op", "path", "from"].into_iter().filter_map(|name| Some((name, members.get(name)?)));
-        for (name, found) in texts.filter(|(_, found)| !ignore && !found.is_string() && !found.is_null()) {
+        let mut wrong = texts.filter(|(_, found)| !ignore && !found.is_string() && !found.is_null());
+        if let Some((name, found)) = wrong.next() {
             return refuse(found, &format!("Go struct field jsonPatchOp.{name} of type string"));
         }
     }

@@ -24,6 +24,9 @@ pub fn parse(call: &Call) -> Result<Value> {
     }
 }
 
+/// Whether a value has the type of a field.
+type Fits = fn(&Value) -> bool;
+
 /// What is misunderstood could delete too much, so nothing is passed over.
 pub fn check(options: &Value) -> Result<()> {
     let kind = options["kind"].as_str().unwrap_or_default();
@@ -32,7 +35,7 @@ pub fn check(options: &Value) -> Result<()> {
         return Err(Status::bad_request(format!("no kind {kind:?} is registered for version {version:?}")));
     }
     let place = |name: &str, wanted: &str| format!("Go struct field DeleteOptions.{name} of type {wanted}");
-    let fields: [(&str, &str, fn(&Value) -> bool); 5] = [
+    let fields: [(&str, &str, Fits); 5] = [
         ("preconditions", "v1.Preconditions", Value::is_object),
         ("gracePeriodSeconds", "int64", Value::is_i64),
         ("propagationPolicy", "v1.DeletionPropagation", Value::is_string),
