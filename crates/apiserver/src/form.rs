@@ -95,7 +95,7 @@ pub fn json_fault(error: &serde_json::Error, body: &[u8]) -> String {
 
 /// The same of one that is not YAML.
 pub fn unrecognized_yaml(error: &dyn std::fmt::Display, body: &[u8], kind: &str) -> Box<Status> {
-    unrecognizable(&format!("error converting YAML to JSON: {error}"), body, kind)
+    unrecognizable(&format!("yaml: {error}"), body, kind)
 }
 
 fn header(object: &mut Value, kind: &Kind<'_>, sent: Sent<'_>) -> std::result::Result<(), Misform> {
