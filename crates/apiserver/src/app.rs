@@ -46,6 +46,7 @@ impl App {
         let route = route::parse(&crate::serve::query::decode_path(request.uri().path()));
         let query = Query::parse(request.uri().query().unwrap_or_default());
         let verb = verb(request.method(), &route, &query);
+        let query = query.for_verb(verb);
         let labels = match &route {
             Route::Resource(target) => (target.group.clone(), target.plural.clone()),
             _ => Default::default(),
@@ -82,7 +83,7 @@ impl App {
         verb: &'static str,
         warnings: &mut Warnings,
     ) -> Result<Response<Body>> {
-        let user = auth::impersonate(self.tokens.authenticate(&peer, request.headers())?, request.headers())?;
+        let user = auth::impersonate(self.tokens.authenticate(peer.standing(), request.headers())?, request.headers())?;
         auth::authorize(&user, request.method(), request.uri().path(), route, verb)?;
         let target = match route {
             Route::Resource(target) => target,
@@ -99,7 +100,7 @@ impl App {
         let call = Call { user, query, form, headers: parts.headers, body: collect_in_time(body).await? };
         if let Some(review) = Review::of(target) {
             return match verb {
-                "create" => Ok(answer::json(201, &review.answer(&call.user, rest::document(&call)?)?)),
+                "create" => Ok(answer::json(201, &review.answer(&call.user, rest::document(&call, &review.form())?)?)),
                 _ => Err(Status::method_not_allowed(&review.name(), verb)),
             };
         }
@@ -135,14 +136,17 @@ impl App {
             "list" => api.list(target, call).await?,
             "watch" => return Ok(answer::stream(api.watch(target, call).await?)),
             "create" => answer::print(&api.create(target, call, &mut said).await?),
-            "update" => answer::print(&api.update(target, &Intent::replace(&resource, call)?, call, &mut said).await?),
+            "update" => {
+                answer::print(&api.update(target, &Intent::replace(&resource, target, call)?, call, &mut said).await?)
+            }
             "patch" if patch::is_apply(call.content_type()) => {
                 let (made, object) = api.apply(target, call, &mut said).await?;
                 created = made;
                 answer::print(&object)
             }
             "patch" => {
-                let patch = Patch::parse(call.content_type(), &call.body, resource.strategic)?;
+                let patch =
+                    Patch::parse(call.content_type(), &call.body, resource.strategic, call.query.field_validation()?)?;
                 answer::print(&api.update(target, &Intent::Patch(patch), call, &mut said).await?)
             }
             "delete" => answer::print(&api.delete(target, call, &mut said).await?),
@@ -215,7 +219,7 @@ fn verb(method: &Method, route: &Route, query: &Query) -> &'static str {
     let resource = matches!(route, Route::Resource(_));
     match *method {
         Method::GET if resource && query.flag("watch") => "watch",
-        Method::GET if resource && !one => "list",
+        Method::GET | Method::HEAD if resource && !one => "list",
         Method::GET | Method::HEAD => "get",
         Method::POST if !one => "create",
         Method::PUT if one => "update",

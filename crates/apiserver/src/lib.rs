@@ -25,6 +25,7 @@ mod decode;
 mod discovery;
 mod features;
 mod field;
+mod form;
 mod janitor;
 mod jsonpath;
 mod keeper;

@@ -2,11 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::{
-    field::FieldError,
-    name,
-    status::{Result, Status},
-};
+use crate::{field::FieldError, name};
 
 const ANNOTATIONS_BYTES_MAX: usize = 256 * 1024;
 
@@ -22,7 +18,7 @@ pub fn list<'a>(object: &'a Value, key: &str) -> &'a [Value] {
     object["metadata"][key].as_array().map(Vec::as_slice).unwrap_or_default()
 }
 
-/// The metadata, made if it is missing. `check_form` has seen that it is an object.
+/// The metadata, made if it is missing. `form::check` has seen that it is an object.
 pub fn meta_mut(object: &mut Value) -> &mut Map<String, Value> {
     if !object["metadata"].is_object() {
         object["metadata"] = json!({});
@@ -48,53 +44,6 @@ pub fn generation(object: &Value) -> i64 {
 
 pub fn is_deleting(object: &Value) -> bool {
     !meta(object, "deletionTimestamp").is_empty()
-}
-
-/// That the body is an object of the right kind whose metadata has the right types; anything else is no request at all.
-pub fn check_form(object: &Value, api_version: &str, kind: &str) -> Result<()> {
-    if !object.is_object() {
-        return Err(Status::bad_request("the body of the request must be a JSON object"));
-    }
-    let found = (object["apiVersion"].as_str().unwrap_or_default(), object["kind"].as_str().unwrap_or_default());
-    if found.1.is_empty() {
-        return Err(Status::bad_request(format!("Object 'Kind' is missing in '{object}'")));
-    }
-    if found != (api_version, kind) {
-        let message = format!(
-            "the API version in the data ({}/{}) does not match the expected API version ({api_version}/{kind})",
-            found.0, found.1
-        );
-        return Err(Status::bad_request(message));
-    }
-    check_metadata_types(&object["metadata"])
-}
-
-fn check_metadata_types(metadata: &Value) -> Result<()> {
-    let bad = |at: &str, wanted: &str| {
-        Err(Status::bad_request(format!("json: cannot unmarshal into ObjectMeta: metadata{at} must be {wanted}")))
-    };
-    let Some(map) = metadata.as_object() else {
-        return if metadata.is_null() { Ok(()) } else { bad("", "an object") };
-    };
-    for (key, value) in map.iter().filter(|(_, value)| !value.is_null()) {
-        let (fits, wanted) = match key.as_str() {
-            "labels" | "annotations" => {
-                (value.as_object().is_some_and(|map| map.values().all(Value::is_string)), "a map of strings")
-            }
-            "finalizers" => {
-                (value.as_array().is_some_and(|list| list.iter().all(Value::is_string)), "a list of strings")
-            }
-            "ownerReferences" | "managedFields" => {
-                (value.as_array().is_some_and(|list| list.iter().all(Value::is_object)), "a list of objects")
-            }
-            "generation" | "deletionGracePeriodSeconds" => (value.is_i64(), "a number"),
-            _ => (value.is_string(), "a string"),
-        };
-        if !fits {
-            return bad(&format!(".{key}"), wanted);
-        }
-    }
-    Ok(())
 }
 
 /// Which rule the name of an object follows.
@@ -155,17 +104,24 @@ fn check_finalizers(object: &Value, errors: &mut Vec<FieldError>) {
             errors.push(FieldError::invalid("metadata.finalizers", finalizer, why));
         }
     }
+    let finalizers = list(object, "finalizers");
+    if ["orphan", "foregroundDeletion"].iter().all(|name| finalizers.iter().any(|finalizer| finalizer == name)) {
+        let detail = "finalizer orphan and foregroundDeletion cannot be both set";
+        errors.push(FieldError::invalid("metadata.finalizers", finalizers, detail));
+    }
 }
 
 /// Finalizers of a custom resource that others may well have chosen too, as texts for a warning.
 pub fn doubtful_finalizers(object: &Value, old: Option<&Value>) -> Vec<String> {
     let known = old.map(|old| list(old, "finalizers")).unwrap_or_default();
     let new = list(object, "finalizers").iter().filter(|name| !known.contains(name)).filter_map(Value::as_str);
-    let doubtful = new.filter(|name| !name.contains('/') && !matches!(*name, "foregroundDeletion" | "orphan"));
+    let standard = ["foregroundDeletion", "orphan", "kubernetes"];
+    let doubtful = new.filter(|name| !name.contains('/') && !standard.contains(name));
     let text = |name: &str| {
+        let path = if name.contains('.') { "including a path (/) " } else { "" };
         format!(
-            "metadata.finalizers: {name:?}: prefer a domain-qualified finalizer name including a path (/) to avoid \
-             accidental conflicts with other finalizer writers"
+            "metadata.finalizers: {name:?}: prefer a domain-qualified finalizer name {path}to avoid accidental conflicts with \
+             other finalizer writers"
         )
     };
     doubtful.map(text).collect()
@@ -207,13 +163,5 @@ mod tests {
     fn metadata(metadata: Value) -> String {
         let errors = check_metadata(&json!({"metadata": metadata}), false, NameRule::Subdomain);
         if errors.is_empty() { String::new() } else { crate::field::join(&errors) }
-    }
-
-    #[test]
-    fn metadata_of_wrong_types_is_a_bad_request() {
-        for bad in [json!({"labels": {"a": 1}}), json!({"name": 5}), json!([]), json!({"finalizers": "x"})] {
-            let object = json!({"apiVersion": "v1", "kind": "A", "metadata": bad});
-            assert_eq!(check_form(&object, "v1", "A").unwrap_err().code, 400);
-        }
     }
 }

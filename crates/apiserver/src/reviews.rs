@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use crate::{
     field::FieldError,
+    form::Kind,
     object,
     route::{self, Target},
     serve::auth::{self, User},
@@ -49,6 +50,11 @@ impl Review {
         }
     }
 
+    pub fn form(self) -> Kind<'static> {
+        let api_version = if self == Review::Subject { "authentication.k8s.io/v1" } else { "authorization.k8s.io/v1" };
+        Kind { api_version, kind: self.kind(), typed: true }
+    }
+
     pub fn plural(self) -> String {
         format!("{}s", self.singular())
     }
@@ -63,7 +69,6 @@ impl Review {
 
     /// The question with its answer.
     pub fn answer(self, user: &User, mut asked: Value) -> Result<Value> {
-        object::check_form(&asked, &format!("{}/{VERSION}", self.group()), self.kind())?;
         let spec = &asked["spec"];
         let status = match self {
             Review::Access => self.access(user, spec)?,

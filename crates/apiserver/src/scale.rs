@@ -1,16 +1,29 @@
 //! The scale of a custom resource: how many there should be and are, wherever its schema keeps that.
 
+use std::sync::LazyLock;
+
 use serde_json::{Value, json};
 
 use crate::{
     field::FieldError,
     object,
+    patch::unlike,
+    schema::Schema,
     status::{Result, Status},
     table::Column,
 };
 
 pub const API_VERSION: &str = "autoscaling/v1";
 pub const KIND: &str = "Scale";
+
+/// What a scale may say.
+pub static SCHEMA: LazyLock<Schema> = LazyLock::new(|| {
+    let count = json!({"type": "integer", "format": "int32"});
+    Schema::parse(&json!({"type": "object", "properties": {
+        "spec": {"type": "object", "properties": {"replicas": count}},
+        "status": {"type": "object", "properties": {"replicas": count, "selector": {"type": "string"}}},
+    }}))
+});
 
 /// Where in objects the parts of a scale are.
 #[derive(Clone, Debug)]
@@ -35,6 +48,36 @@ impl Place {
 
     fn find<'a>(&self, object: &'a Value) -> Option<&'a Value> {
         self.names.iter().try_fold(object, |value, name| value.get(name)).filter(|value| !value.is_null())
+    }
+
+    /// The same; the error is Kubernetes' for something else that is in the way.
+    fn look<'a>(&self, object: &'a Value) -> std::result::Result<Option<&'a Value>, String> {
+        let mut here = object;
+        for name in &self.names {
+            match here {
+                Value::Object(map) => match map.get(name) {
+                    Some(next) => here = next,
+                    None => return Ok(None),
+                },
+                Value::Null => return Ok(None),
+                other => return Err(self.unlike(other, "map[string]interface{}")),
+            }
+        }
+        Ok(Some(here).filter(|value| !value.is_null()))
+    }
+
+    fn unlike(&self, found: &Value, wanted: &str) -> String {
+        let kind = match found {
+            Value::Null => "<nil>",
+            Value::Bool(_) => "bool",
+            Value::Number(number) if number.is_i64() => "int64",
+            Value::Number(_) => "float64",
+            Value::String(_) => "string",
+            Value::Array(_) => "[]interface {}",
+            Value::Object(_) => "map[string]interface {}",
+        };
+        let shown = found.as_str().map_or_else(|| found.to_string(), str::to_owned);
+        format!("{} accessor error: {shown} is of the type {kind}, expected {wanted}", self.text)
     }
 
     /// Makes what is missing on the way; false if something else is in the way.
@@ -88,14 +131,11 @@ impl Scale {
 
     /// Puts the wanted count of a scale into an object, if the scale has one.
     pub fn set(&self, object: &mut Value, scale: &Value) -> Result<()> {
-        let replicas = match &scale["spec"]["replicas"] {
-            Value::Null => return Ok(()),
-            count if count.is_i64() => count.clone(),
-            other => {
-                return Err(Status::bad_request(format!("spec.replicas of a Scale must be a number, not {other}")));
-            }
-        };
-        match self.spec_replicas.put(object, replicas) {
+        let replicas = &scale["spec"]["replicas"];
+        if replicas.is_null() {
+            return Ok(());
+        }
+        match self.spec_replicas.put(object, replicas.clone()) {
             true => Ok(()),
             false => Err(Status::internal(format!("there is no place for {} in the object", self.spec_replicas.text))),
         }
@@ -105,9 +145,19 @@ impl Scale {
     pub fn check(&self, object: &Value) -> Vec<FieldError> {
         let mut errors = Vec::new();
         for place in [&self.spec_replicas, &self.status_replicas] {
-            let Some(found) = place.find(object) else { continue };
+            let found = match place.look(object) {
+                Ok(Some(found)) => found,
+                Ok(None) => continue,
+                Err(why) => {
+                    errors.push(FieldError::invalid(&place.text, 0, why));
+                    continue;
+                }
+            };
             let detail = match found.as_i64() {
-                None => "should be an integer",
+                None => {
+                    errors.push(FieldError::invalid(&place.text, 0, place.unlike(found, "int64")));
+                    continue;
+                }
                 Some(..0) => "should be a non-negative integer",
                 Some(count) if count > i64::from(i32::MAX) => "should be less than or equal to 2147483647",
                 Some(_) => continue,
@@ -121,6 +171,20 @@ impl Scale {
         }
         errors
     }
+}
+
+/// What cannot be read as a scale, in the words of Kubernetes' decoder.
+pub fn fault(scale: &Value) -> Option<String> {
+    let (spec, status) = (&scale["spec"], &scale["status"]);
+    let parts = [(spec, "spec", "v1.ScaleSpec"), (status, "status", "v1.ScaleStatus")];
+    let part = parts.into_iter().find(|(part, ..)| !part.is_object() && !part.is_null());
+    if let Some((part, name, kind)) = part {
+        return Some(unlike(part, &format!("Go struct field Scale.{name} of type {kind}")));
+    }
+    let counts = [(&spec["replicas"], "ScaleSpec.spec"), (&status["replicas"], "ScaleStatus.status")];
+    let fits = |count: &Value| count.is_null() || count.as_i64().is_some_and(|count| i32::try_from(count).is_ok());
+    let (count, place) = counts.into_iter().find(|(count, _)| !fits(count))?;
+    Some(unlike(count, &format!("Go struct field {place}.replicas of type int32")))
 }
 
 /// What is shown of a scale.
@@ -181,10 +245,19 @@ mod tests {
         scale().set(&mut empty, &json!({"spec": {"replicas": 5}})).unwrap();
         assert_eq!(empty, json!({"spec": {"a": {"n": 5}}}));
         assert!(scale().set(&mut json!({"spec": 1}), &json!({"spec": {"replicas": 5}})).is_err());
-        assert!(scale().set(&mut empty, &json!({"spec": {"replicas": "5"}})).is_err());
+    }
+
+    #[test_case(json!({"spec": {"replicas": 1}, "status": null}) => None; "sound")]
+    #[test_case(json!({"spec": 7}) => Some("json: cannot unmarshal number into Go struct field Scale.spec of type v1.ScaleSpec".into()); "spec")]
+    #[test_case(json!({"spec": {"replicas": "x"}}) => Some("json: cannot unmarshal string into Go struct field ScaleSpec.spec.replicas of type int32".into()); "text")]
+    #[test_case(json!({"spec": {"replicas": 3_000_000_000_i64}}) => Some("json: cannot unmarshal number 3000000000 into Go struct field ScaleSpec.spec.replicas of type int32".into()); "many")]
+    fn scales(sent: Value) -> Option<String> {
+        fault(&sent)
     }
 
     #[test_case(json!({"spec": {"a": {"n": 1}}}) => ""; "sound")]
+    #[test_case(json!({"spec": {"a": {"n": "x"}}}) => ".spec.a.n: Invalid value: 0: .spec.a.n accessor error: x is of the type string, expected int64"; "text")]
+    #[test_case(json!({"spec": 7}) => ".spec.a.n: Invalid value: 0: .spec.a.n accessor error: 7 is of the type int64, expected map[string]interface{}"; "in the way")]
     #[test_case(json!({"spec": {"a": {"n": -1}}}) => ".spec.a.n: Invalid value: -1: should be a non-negative integer"; "negative")]
     #[test_case(json!({"status": {"n": 3_000_000_000_i64}}) => ".status.n: Invalid value: 3000000000: should be less than or equal to 2147483647"; "too many")]
     #[test_case(json!({"status": {"s": 1}}) => ".status.s: Invalid value: 1: should be a string"; "selector")]

@@ -1,5 +1,7 @@
 //! Label and field selectors: which objects a list or watch is about.
 
+mod labels;
+
 use serde_json::Value;
 
 use crate::{
@@ -19,6 +21,9 @@ enum Requirement {
     NotIn(String, Vec<String>),
     Exists(String),
     Absent(String),
+    /// Numbers that are larger, or smaller.
+    Above(String, i64),
+    Below(String, i64),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,8 +37,7 @@ struct FieldRequirement {
 impl Selector {
     /// Reads both selectors; `selectable` are fields of the resource beside its name and namespace.
     pub fn parse(labels: Option<&str>, fields: Option<&str>, selectable: &[String]) -> Result<Selector> {
-        let labels = parse_labels(labels.unwrap_or_default())
-            .map_err(|why| Status::bad_request(format!("unable to parse requirement: {why}")))?;
+        let labels = labels::parse(labels.unwrap_or_default()).map_err(Status::bad_request)?;
         let fields = split_terms(fields.unwrap_or_default());
         let fields = fields.iter().filter(|part| !part.is_empty()).map(|part| parse_field(part, selectable));
         Ok(Selector { labels, fields: fields.collect::<Result<_>>()? })
@@ -58,6 +62,7 @@ impl Selector {
 
     pub fn matches(&self, object: &Value) -> bool {
         let label = |key: &str| object["metadata"]["labels"].get(key).and_then(Value::as_str);
+        let number = |label: Option<&str>| label.and_then(|text| text.parse::<i64>().ok());
         let labels = self.labels.iter().all(|requirement| match requirement {
             Requirement::In(key, values) => label(key).is_some_and(|value| values.iter().any(|wanted| wanted == value)),
             Requirement::NotIn(key, values) => {
@@ -65,6 +70,8 @@ impl Selector {
             }
             Requirement::Exists(key) => label(key).is_some(),
             Requirement::Absent(key) => label(key).is_none(),
+            Requirement::Above(key, than) => number(label(key)).is_some_and(|found| found > *than),
+            Requirement::Below(key, than) => number(label(key)).is_some_and(|found| found < *than),
         });
         labels && self.fields.iter().all(|field| (field_text(object, &field.field) == field.value) == field.equal)
     }
@@ -152,56 +159,6 @@ fn parse_field(text: &str, selectable: &[String]) -> Result<FieldRequirement> {
         return Err(Status::bad_request(format!("field label not supported: {key}")));
     }
     Ok(FieldRequirement { field: key.to_owned(), value: unescape(value)?, equal })
-}
-
-fn parse_labels(text: &str) -> std::result::Result<Vec<Requirement>, String> {
-    split_outside_parens(text)?.into_iter().map(|part| parse_label(part.trim())).collect()
-}
-
-/// Commas part requirements, but not the values within parentheses.
-fn split_outside_parens(text: &str) -> std::result::Result<Vec<&str>, String> {
-    let (mut parts, mut depth, mut start) = (Vec::new(), 0, 0);
-    for (at, c) in text.char_indices() {
-        match c {
-            '(' => depth += 1,
-            ')' => depth -= 1,
-            ',' if depth == 0 => {
-                parts.push(&text[start..at]);
-                start = at + 1;
-            }
-            _ => {}
-        }
-        if !(0..=1).contains(&depth) {
-            return Err(format!("found '{c}' where none is expected in '{text}'"));
-        }
-    }
-    if depth != 0 {
-        return Err(format!("a ')' is missing in '{text}'"));
-    }
-    if !text.trim().is_empty() {
-        parts.push(&text[start..]);
-    }
-    Ok(parts)
-}
-
-fn parse_label(text: &str) -> std::result::Result<Requirement, String> {
-    if let Some(key) = text.strip_prefix('!') {
-        return Ok(Requirement::Absent(label_key(key)?));
-    }
-    if let Some((key, value)) = text.split_once("!=") {
-        return Ok(Requirement::NotIn(label_key(key)?, vec![label_value(value)?]));
-    }
-    if let Some((key, value)) = text.split_once("==").or_else(|| text.split_once('=')) {
-        return Ok(Requirement::In(label_key(key)?, vec![label_value(value)?]));
-    }
-    let Some((head, values)) = text.split_once('(') else { return Ok(Requirement::Exists(label_key(text)?)) };
-    let values = values.strip_suffix(')').ok_or_else(|| format!("a ')' is expected at the end of '{text}'"))?;
-    let values = values.split(',').map(label_value).collect::<std::result::Result<Vec<_>, _>>()?;
-    match head.split_whitespace().collect::<Vec<_>>().as_slice() {
-        [key, "in"] => Ok(Requirement::In(label_key(key)?, values)),
-        [key, "notin"] => Ok(Requirement::NotIn(label_key(key)?, values)),
-        _ => Err(format!("found '{head}', expected: in, notin, =, ==, !=")),
-    }
 }
 
 fn label_key(text: &str) -> std::result::Result<String, String> {

@@ -168,6 +168,11 @@ impl Status {
         Status::new(422, "Invalid", message).about(kind, object).caused(causes)
     }
 
+    /// A patch that does not fit the object. Kubernetes says no more, and has details that say nothing.
+    pub fn rejected() -> Box<Status> {
+        Status::new(422, "Invalid", "the server rejected our request due to an error in our request")
+    }
+
     pub fn internal(why: impl fmt::Display) -> Box<Status> {
         let cause = json!({"message": why.to_string()});
         Status::new(500, "InternalError", format!("Internal error occurred: {why}")).caused(vec![cause])
@@ -204,7 +209,7 @@ impl Status {
             "kind": "Status", "apiVersion": "v1", "metadata": metadata, "status": "Failure",
             "message": self.message, "reason": self.reason, "code": self.code,
         });
-        if !self.details.is_empty() || self.code == 404 {
+        if !self.details.is_empty() || matches!(self.code, 404 | 422) {
             status["details"] = Value::Object(self.details.clone());
         }
         status

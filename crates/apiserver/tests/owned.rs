@@ -46,12 +46,12 @@ fn what_is_no_apply_is_refused_and_changes_nothing() {
             ),
             (&long, good.clone(), 422, "fieldManager: Too long: may not be more than 128 bytes"),
             ("fieldManager=a%0Ab", good.clone(), 422, "invalid character U+000A (at position 1)"),
-            ("fieldManager=m", json!("text"), 400, "must be a JSON object"),
+            ("fieldManager=m", json!("text"), 400, "error decoding patch: error unmarshaling JSON: while decoding JSON: json: cannot unmarshal string into Go value of type map[string]interface {}"),
             (
                 "fieldManager=m",
                 with(&|config| config["kind"] = "Secret".into()),
                 400,
-                "does not match the expected API version",
+                "invalid object type: /v1, Kind=Secret",
             ),
             (
                 "fieldManager=m",
@@ -78,18 +78,20 @@ fn what_is_no_apply_is_refused_and_changes_nothing() {
                 "failed to create typed patch object (default/a; v1, Kind=ConfigMap): .data.k: expected string, got 5",
             ),
             ("fieldManager=m", with(&|config| config["more"] = 5.into()), 400, ".more: field not declared in schema"),
-            ("fieldManager=m&fieldValidation=Some", good.clone(), 400, "fieldValidation: Unsupported value"),
+            ("fieldManager=m&fieldValidation=Some", good.clone(), 422, "fieldValidation: Unsupported value"),
         ];
         for (query, config, code, text) in refused {
             let answer = apply(&mut http, &one, query, &config).await;
             let message = answer.body["message"].as_str().unwrap_or_default();
             assert!(answer.code == code && message.contains(text), "{query} {config}: {} {message}", answer.code);
         }
-        let twice = r#"{"apiVersion":"v1","kind":"ConfigMap","data":{"k":"1","k":"2"}}"#;
+        let twice = r#"{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"},"data":{"k":"1","k":"2"}}"#;
         let answer = http.send("PATCH", &format!("{one}?fieldManager=m&fieldValidation=Strict"), APPLY, twice).await;
         assert!(answer.code == 400 && answer.body.to_string().contains("already set in map"), "{}", answer.body);
         let answer = http.send("PATCH", &format!("{one}?fieldManager=m"), APPLY, "a: [b").await;
-        assert!(answer.code == 400 && answer.body["message"].as_str().unwrap().starts_with("error decoding YAML: "));
+        assert!(
+            answer.code == 400 && answer.body["message"].as_str().unwrap().starts_with("error encoding patch: yaml: ")
+        );
         let answer = http.send("PATCH", &format!("{one}?fieldManager=m"), "application/apply-patch+cbor", "x").await;
         assert!(
             answer.code == 415 && answer.body["message"].as_str().unwrap().ends_with("application/apply-patch+yaml")
@@ -314,7 +316,7 @@ fn an_open_field_that_changes_gives_its_manager_a_new_time() {
         assert_eq!(http.json("POST", DEFINITIONS, definition).await.code, 201);
         let one = "/apis/example.com/v1/namespaces/default/times/a";
         let config = |open: i64, gated: i64| {
-            json!({"apiVersion": "example.com/v1", "kind": "Time", "spec": {"open": open, "gated": gated}})
+            json!({"apiVersion": "example.com/v1", "kind": "Time", "metadata": {"name": "a"}, "spec": {"open": open, "gated": gated}})
         };
         let first = apply(&mut http, one, "fieldManager=applier", &config(1, 1)).await;
         assert_eq!(first.code, 201, "{}", first.body);

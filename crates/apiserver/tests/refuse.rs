@@ -120,3 +120,126 @@ fn versions_preconditions_and_patches() {
         assert_eq!(http.json("GET", &one, Value::Null).await.code, 404);
     });
 }
+
+/// Each as kube-apiserver 1.37 answers it: code, reason, text and details.
+#[test]
+fn patches_that_do_not_fit() {
+    let world = World::start();
+    world.run(async {
+        let mut http = Http::connect(world.api()).await;
+        let made = http.json("POST", MAPS, map("a")).await;
+        let one = format!("{MAPS}/a");
+        let media = "application/json-patch+json";
+        let misfits = [
+            json!([{"op": "test", "path": "/data/a", "value": "2"}]),
+            json!([{"op": "replace", "path": "/data/a", "value": "2"}, {"op": "test", "path": "/data/a", "value": "1"}]),
+            json!([{"op": "remove", "path": "/data/none"}]),
+            json!([{"op": "add", "path": "/none/a", "value": "1"}]),
+            json!([{"op": "add", "path": "data", "value": {}}]),
+            json!([{"op": "move", "from": "/none", "path": "/data/b"}]),
+            json!([{"op": "copy", "from": "/none/a", "path": "/data/b"}]),
+            json!([{"op": "add", "path": "/metadata/managedFields/9", "value": {}}]),
+            json!([{"op": "add", "path": "/data/a/b", "value": 1}]),
+            json!([{"op": "bend", "path": "/data/a"}]),
+        ];
+        for patch in misfits {
+            let answer = http.send("PATCH", &one, media, patch.to_string()).await;
+            let status = json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure", "reason": "Invalid", "code": 422,
+                "message": "the server rejected our request due to an error in our request", "details": {}});
+            assert_eq!((answer.code, answer.body), (422, status), "{patch}");
+        }
+        let gone = http.send("PATCH", &format!("{MAPS}/none"), media, "{}").await;
+        assert_eq!(gone.code, 404, "what is no patch shows when there is something to patch");
+        let broken = http.send("PATCH", &format!("{MAPS}/none"), media, "{").await;
+        assert_eq!((broken.code, broken.body["message"].as_str()), (400, Some("invalid JSON patch")));
+        let lenient = http.send("PATCH", &one, media, json!([{"op": "replace", "path": "/data/b", "value": "2"}]).to_string()).await;
+        assert_eq!((lenient.code, &lenient.body["data"]), (200, &json!({"a": "1", "b": "2"})), "Kubernetes replaces what is not there");
+        let version = |body: &Value| body["metadata"]["resourceVersion"].as_str().unwrap().parse::<i64>().unwrap();
+        assert_eq!(version(&lenient.body), version(&made.body) + 1, "nothing was written before");
+    });
+}
+
+/// Found by sending what an attacker would: a body that is misunderstood deleted, and a dry run that is no word of ours wrote.
+#[test]
+fn what_is_misunderstood_changes_nothing() {
+    let world = World::start();
+    world.run(async {
+        let mut http = Http::connect(world.api()).await;
+        let made = http.json("POST", MAPS, map("a")).await.body;
+        let one = format!("{MAPS}/a");
+        for body in [
+            "[]",
+            "7",
+            "{",
+            r#"{"preconditions":7}"#,
+            r#"{"preconditions":{"uid":7}}"#,
+            r#"{"dryRun":7}"#,
+            r#"{"kind":"Other"}"#,
+        ] {
+            assert_eq!(http.send("DELETE", &one, JSON, body).await.code, 400, "{body}");
+            assert_eq!(http.send("DELETE", MAPS, JSON, body).await.code, 400, "{body}");
+        }
+        for body in [r#"{"dryRun":["x"]}"#, r#"{"propagationPolicy":"x"}"#] {
+            assert_eq!(http.send("DELETE", &one, JSON, body).await.code, 422, "{body}");
+        }
+        for query in ["dryRun=", "dryRun", "dryRun=All&dryRun=x"] {
+            assert_eq!(http.json("POST", &format!("{MAPS}?{query}"), map("b")).await.code, 422, "{query}");
+            assert_eq!(http.json("DELETE", &format!("{one}?{query}"), Value::Null).await.code, 422, "{query}");
+        }
+        assert_eq!(http.send("DELETE", &format!("{one}?propagationPolicy=x"), JSON, "").await.code, 422);
+        let left = http.json("GET", MAPS, Value::Null).await.body;
+        assert_eq!(left["items"].as_array().map(Vec::len), Some(1));
+        assert_eq!(left["items"][0]["metadata"], made["metadata"]);
+    });
+}
+
+/// Each as kube-apiserver 1.37 answers it.
+#[test]
+fn objects_that_are_none() {
+    let world = World::start();
+    world.run(async {
+        let mut http = Http::connect(world.api()).await;
+        let made = http.json("POST", MAPS, map("a")).await.body;
+        let one = format!("{MAPS}/a");
+        let changed = |pointer: &str, value: Value| {
+            let mut object = made.clone();
+            object["metadata"][pointer] = value;
+            object
+        };
+        let nameless = |mut object: Value| {
+            object["metadata"].as_object_mut().unwrap().remove("name");
+            object
+        };
+        let uid = made["metadata"]["uid"].as_str().unwrap();
+        let moved = format!("Operation cannot be fulfilled on configmaps \"a\": StorageError: invalid object, Code: 4, Key: \
+            /configmaps/default/a, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition: x, UID in object \
+            meta: {uid}");
+        let cases = [
+            (one.as_str(), nameless(made.clone()), 400, "the name of the object (a based on URL) was undeterminable: name must be provided"),
+            ("/api/v1/namespaces/default/configmaps/b", made.clone(), 400, "the name of the object (a) does not match the name on the URL (b)"),
+            (&one, changed("uid", "x".into()), 409, &moved),
+            (&one, changed("deletionTimestamp", "2001-01-01T00:00:00Z".into()), 422,
+                "ConfigMap \"a\" is invalid: metadata.deletionTimestamp: Invalid value: \"2001-01-01T00:00:00Z\": field is immutable"),
+            (&one, changed("labels", json!({"a": 1})), 400,
+                "ConfigMap in version \"v1\" cannot be handled as a ConfigMap: json: cannot unmarshal number into Go struct field \
+                 ObjectMeta.metadata.labels of type string"),
+            (&one, changed("finalizers", json!(["orphan", "foregroundDeletion"])), 422,
+                "ConfigMap \"a\" is invalid: metadata.finalizers: Invalid value: [\"orphan\",\"foregroundDeletion\"]: finalizer orphan and \
+                 foregroundDeletion cannot be both set"),
+        ];
+        for (path, object, code, text) in cases {
+            let answer = http.json("PUT", path, object).await;
+            assert_eq!((answer.code, answer.body["message"].as_str()), (code, Some(text)));
+        }
+        for (query, text) in [
+            ("dryRun=x", "UpdateOptions.meta.k8s.io \"\" is invalid: dryRun: Unsupported value: [\"x\"]: supported values: \"All\""),
+            ("fieldValidation=x", "UpdateOptions.meta.k8s.io \"\" is invalid: fieldValidation: Unsupported value: \"x\": supported values: \"\", \"Ignore\", \"Strict\", \"Warn\""),
+        ] {
+            let answer = http.json("PUT", &format!("{one}?{query}"), made.clone()).await;
+            assert_eq!((answer.code, answer.body["message"].as_str()), (422, Some(text)));
+        }
+        let empty = changed("labels", json!({}));
+        let same = http.json("PUT", &one, empty).await;
+        assert_eq!((same.code, same.body), (200, made), "what says nothing is no change");
+    });
+}

@@ -21,11 +21,14 @@ fn world() -> World {
     let world = World::start();
     world.run(async {
         let spec = json!({"type": "object", "properties": {"a": {"type": "integer"}, "b": {"type": "integer"}}});
+        let subresources =
+            json!({"status": {}, "scale": {"specReplicasPath": ".spec.a", "statusReplicasPath": ".status.a"}});
         let definition = json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
             "metadata": {"name": "forms.example.com"},
             "spec": {"group": "example.com", "scope": "Namespaced", "names": {"plural": "forms", "kind": "Form"},
                 "versions": [{"name": "v1", "served": true, "storage": true,
-                    "schema": {"openAPIV3Schema": {"type": "object", "properties": {"spec": spec}}}}]}});
+                    "subresources": subresources,
+                    "schema": {"openAPIV3Schema": {"type": "object", "properties": {"spec": spec, "status": spec}}}}]}});
         assert_eq!(Http::connect(world.api()).await.json("POST", CRDS, definition).await.code, 201);
     });
     world
@@ -135,5 +138,127 @@ fn configurations_to_apply() {
             let quiet = http.send("PATCH", &format!("{path}&fieldValidation=Ignore"), APPLY, body.clone()).await;
             assert_eq!((quiet.code, warned(&quiet).len()), (200, 0));
         }
+    });
+}
+
+/// What is asked of a part of an object, and what Kubernetes says of it in each mode.
+struct Asked {
+    part: &'static str,
+    method: &'static str,
+    media: &'static str,
+    body: String,
+    warned: Vec<&'static str>,
+    /// The end of the refusal.
+    strict: &'static str,
+    code: u16,
+}
+
+fn parts() -> Vec<Asked> {
+    let head = |kind: &str| format!(r#"{{"apiVersion":"{kind}","metadata":{{"name":"p","zzz":1}},"#);
+    let scale = head(r#"autoscaling/v1","kind":"Scale"#);
+    let whole = head(r#"example.com/v1","kind":"Form"#).replace("\"zzz\":1", "\"resourceVersion\":\"RV\"");
+    let yaml =
+        "apiVersion: autoscaling/v1\nkind: Scale\nmetadata: {name: p}\nspec:\n  replicas: 3\n  replicas: 4\n  zz: 1\n";
+    let ask = |part, method, media, body: &str, warned: &[&'static str], strict, code| Asked {
+        part,
+        method,
+        media,
+        body: body.to_owned(),
+        warned: warned.to_vec(),
+        strict,
+        code,
+    };
+    vec![
+        ask(
+            "scale",
+            "PUT",
+            JSON,
+            &format!(r#"{scale}"spec":{{"replicas":3,"replicas":4,"zz":1}},"yy":2}}"#),
+            &[
+                "duplicate field \"spec.replicas\"",
+                "unknown field \"metadata.zzz\"",
+                "unknown field \"spec.zz\"",
+                "unknown field \"yy\"",
+            ],
+            "Scale in version \"v1\" cannot be handled as a Scale: strict decoding error: duplicate field \"spec.replicas\", unknown field \"metadata.zzz\", unknown field \"spec.zz\", unknown field \"yy\"",
+            400,
+        ),
+        ask(
+            "scale",
+            "PUT",
+            YAML,
+            yaml,
+            &["line 6: key \"replicas\" already set in map", "unknown field \"spec.zz\""],
+            "strict decoding error: yaml: unmarshal errors:\n  line 6: key \"replicas\" already set in map, unknown field \"spec.zz\"",
+            400,
+        ),
+        ask(
+            "scale",
+            "PATCH",
+            MERGE,
+            r#"{"spec":{"replicas":4,"replicas":4,"zz":1}}"#,
+            &["duplicate field \"spec.replicas\"", "unknown field \"spec.zz\""],
+            "strict decoding error: duplicate field \"spec.replicas\", unknown field \"spec.zz\"",
+            422,
+        ),
+        ask(
+            "scale",
+            "PATCH",
+            PATCH,
+            r#"[{"op":"add","path":"/spec/zz","value":1,"why":1},{"op":"replace","path":"/spec/replicas","value":4}]"#,
+            &["json patch unknown field \"[0].why\"", "unknown field \"spec.zz\""],
+            "strict decoding error: json patch unknown field \"[0].why\", unknown field \"spec.zz\"",
+            422,
+        ),
+        ask(
+            "status",
+            "PUT",
+            JSON,
+            &format!(r#"{whole}"status":{{"a":3,"a":4,"zz":1}},"yy":2}}"#),
+            &["duplicate field \"status.a\"", "unknown field \"status.zz\"", "unknown field \"yy\""],
+            "Form in version \"v1\" cannot be handled as a Form: strict decoding error: duplicate field \"status.a\", unknown field \"status.zz\", unknown field \"yy\"",
+            400,
+        ),
+        ask(
+            "status",
+            "PATCH",
+            MERGE,
+            r#"{"status":{"a":4,"a":4,"zz":1}}"#,
+            &["duplicate field \"status.a\"", "unknown field \"status.zz\""],
+            "strict decoding error: duplicate field \"status.a\", unknown field \"status.zz\"",
+            422,
+        ),
+    ]
+}
+
+#[test]
+fn scale_and_status() {
+    let world = world();
+    world.run(async {
+        let mut http = Http::connect(world.api()).await;
+        let form = json!({"apiVersion": "example.com/v1", "kind": "Form", "metadata": {"name": "p"}, "spec": {"a": 1}});
+        let made = http.json("POST", ALL, form).await;
+        let version = made.body["metadata"]["resourceVersion"].as_str().unwrap().to_owned();
+        for asked in parts() {
+            let (path, body) = (format!("{ALL}/p/{}?dryRun=All", asked.part), asked.body.replace("RV", &version));
+            let strict = http.send(asked.method, &format!("{path}&fieldValidation=Strict"), asked.media, body.clone()).await;
+            assert!(strict.code == asked.code && message(&strict).ends_with(asked.strict), "{}", strict.body);
+            let warm = http.send(asked.method, &path, asked.media, body.clone()).await;
+            assert_eq!((warm.code, warned(&warm)), (200, asked.warned.iter().map(|text| (*text).to_owned()).collect()), "{}", warm.body);
+            let count = match asked.part {
+                "scale" => &warm.body["spec"]["replicas"],
+                _ => &warm.body["status"]["a"],
+            };
+            assert_eq!(count, 4, "the last one counts");
+            let quiet = http.send(asked.method, &format!("{path}&fieldValidation=Ignore"), asked.media, body).await;
+            assert_eq!((quiet.code, warned(&quiet).len()), (200, 0));
+        }
+        // What is applied must be known, in every mode.
+        let config = "apiVersion: autoscaling/v1\nkind: Scale\nmetadata: {name: p}\nspec: {replicas: 3, zz: 1}\n";
+        let refused = http.send("PATCH", &format!("{ALL}/p/scale?fieldManager=m&fieldValidation=Ignore"), APPLY, config).await;
+        let text = "failed to create typed patch object (default/p; autoscaling/v1, Kind=Scale): .spec.zz: field not declared in schema";
+        assert_eq!((refused.code, message(&refused)), (400, text));
+        let now = http.json("GET", &format!("{ALL}/p"), serde_json::Value::Null).await;
+        assert_eq!(now.body, made.body, "nothing was written");
     });
 }

@@ -39,7 +39,13 @@ fn make_whole(value: &mut Value) {
 
 fn lenient<T: for<'de> Deserialize<'de>>(text: &str) -> Result<T, String> {
     let lenient = serde_saphyr::options! { duplicate_keys: DuplicateKeyPolicy::LastWins };
-    serde_saphyr::from_str_with_options(text, lenient).map_err(|error| error.to_string())
+    serde_saphyr::from_str_with_options(text, lenient).map_err(|error| first_line(&error.to_string()))
+}
+
+/// What is wrong and where, without the excerpt of the text that follows.
+fn first_line(error: &str) -> String {
+    let line = error.lines().next().unwrap_or_default();
+    line.trim_start_matches("error: ").to_owned()
 }
 
 fn lines(text: &str) -> Result<Vec<String>, String> {

@@ -6,10 +6,11 @@ use super::{Api, Call};
 use crate::{
     admission, crd, decode,
     field::FieldError,
+    form::{self, Kind, Sent},
     object, protobuf,
     resource::{Resource, Role},
     route::Target,
-    rules, schema,
+    rules, scale, schema,
     serve::answer::Warnings,
     status::{Result, Status},
     store::Entry,
@@ -83,19 +84,33 @@ pub fn encode(resource: &Resource, object: &Value) -> Value {
 }
 
 /// A body as an object, and the fields it names twice.
-pub fn body(resource: &Resource, call: &Call) -> Result<decode::Decoded> {
+pub fn body(resource: &Resource, scope: Scope, call: &Call) -> Result<decode::Decoded> {
+    let api_version = resource.api_version();
+    let kind = kind(resource, &api_version, scope);
     // Built-in kinds have a protobuf form, and clients that know them use it.
-    if resource.strategic { known(call) } else { text(call) }
+    let mut decoded = if resource.strategic { known(call, kind.kind) } else { text(call, kind.kind) }?;
+    form::check(&mut decoded.value, &kind, Sent::Whole(&call.body))?;
+    Ok(decoded)
+}
+
+/// What the object of a request should be.
+pub fn kind<'a>(resource: &'a Resource, api_version: &'a str, scope: Scope) -> Kind<'a> {
+    match scope {
+        Scope::Scale => Kind { api_version: scale::API_VERSION, kind: scale::KIND, typed: true },
+        _ => Kind { api_version, kind: &resource.kind, typed: resource.custom().is_none() },
+    }
 }
 
 /// A body of a kind that is not kept.
-pub fn document(call: &Call) -> Result<Value> {
-    known(call).map(|decoded| decoded.value)
+pub fn document(call: &Call, kind: &Kind<'_>) -> Result<Value> {
+    let mut value = known(call, kind.kind)?.value;
+    form::check(&mut value, kind, Sent::Whole(&call.body))?;
+    Ok(value)
 }
 
-fn known(call: &Call) -> Result<decode::Decoded> {
+fn known(call: &Call, kind: &str) -> Result<decode::Decoded> {
     if media(call) != protobuf::MEDIA {
-        return text(call);
+        return text(call, kind);
     }
     let value = protobuf::decode(&call.body).ok_or_else(|| {
         Status::bad_request("the object provided is unrecognized: it is no protobuf of a kind known here")
@@ -107,26 +122,17 @@ fn media(call: &Call) -> &str {
     call.content_type().split(';').next().unwrap_or_default().trim()
 }
 
-fn text(call: &Call) -> Result<decode::Decoded> {
+fn text(call: &Call, kind: &str) -> Result<decode::Decoded> {
+    let body = &call.body;
     match media(call) {
-        "application/json" | "" => decode::json(&call.body).map_err(|error| unrecognized(&error)),
-        "application/yaml" => decode::yaml(&call.body).map_err(|error| unrecognized(&error)),
+        "application/json" | "" => decode::json(body).map_err(|error| form::unrecognized(&error, body, kind)),
+        "application/yaml" => decode::yaml(body).map_err(|error| form::unrecognized_yaml(&error, body, kind)),
         _ => Err(Status::unsupported_media_type(&["application/json", "application/yaml"])),
     }
 }
 
-fn unrecognized(error: &dyn std::fmt::Display) -> Box<Status> {
-    Status::bad_request(format!("the object provided is unrecognized: {error}"))
-}
-
-/// Where and what an object says it is must be where and what the request is about.
-pub fn check_place(resource: &Resource, object: &mut Value, namespace: Option<&str>, name: Option<&str>) -> Result<()> {
-    object::check_form(object, &resource.api_version(), &resource.kind)?;
-    check_name(object, namespace, name)
-}
-
-/// The same of an object whose form is known.
-pub fn check_name(object: &mut Value, namespace: Option<&str>, name: Option<&str>) -> Result<()> {
+/// Where an object says it is must be where the request is about.
+pub fn check_place(object: &mut Value, namespace: Option<&str>, name: Option<&str>) -> Result<()> {
     let own = object::meta(object, "namespace");
     if let Some(namespace) = namespace {
         if !own.is_empty() && own != namespace {
@@ -137,7 +143,10 @@ pub fn check_name(object: &mut Value, namespace: Option<&str>, name: Option<&str
     }
     let own = object::meta(object, "name");
     match name {
-        Some(name) if own.is_empty() => object::set(object, "name", name),
+        Some(name) if own.is_empty() => {
+            let why = format!("the name of the object ({name} based on URL) was undeterminable: name must be provided");
+            return Err(Status::bad_request(why));
+        }
         Some(name) if own != name => {
             let message = format!("the name of the object ({own}) does not match the name on the URL ({name})");
             return Err(Status::bad_request(message));

@@ -3,12 +3,14 @@
 use serde_json::Value;
 
 use super::{
-    ATTEMPTS_MAX, Api, Call, admit,
+    ATTEMPTS_MAX, Api, Call,
+    admit::{self, Scope},
     own::{self, Author, Claims},
     update::{Candidate, Intent},
 };
 use crate::{
     decode::{self, Decoded},
+    form,
     managed::{ApplyError, Managers},
     object,
     resource::Resource,
@@ -27,15 +29,22 @@ impl Apply {
     pub fn parse(call: &Call) -> Result<Apply> {
         let force =
             call.query.get("force").is_some_and(|text| !matches!(text, "0") && !text.eq_ignore_ascii_case("false"));
-        let decoded =
-            decode::yaml(&call.body).map_err(|error| Status::bad_request(format!("error decoding YAML: {error}")))?;
+        let decoded = decode::yaml(&call.body)
+            .map_err(|error| Status::bad_request(format!("error encoding patch: yaml: {error}")))?;
         Ok(Apply { decoded, force })
     }
 
     /// The configuration for one object: in its place, and in the form that is stored.
     pub fn config(&self, resource: &Resource, target: &Target) -> Result<Value> {
         let mut config = self.decoded.value.clone();
-        admit::check_place(resource, &mut config, target.namespace.as_deref(), target.name.as_deref())?;
+        let api_version = resource.api_version();
+        let kind = admit::kind(resource, &api_version, Scope::Main);
+        form::check_applied(&config, &kind)?;
+        // What is there has a name, and a configuration for it need not repeat it.
+        if object::meta(&config, "name").is_empty() {
+            object::set(&mut config, "name", target.name.as_deref().unwrap_or_default());
+        }
+        admit::check_place(&mut config, target.namespace.as_deref(), target.name.as_deref())?;
         if config["metadata"].get("managedFields").is_some_and(|entries| !entries.is_null()) {
             return Err(Status::bad_request("metadata.managedFields must be nil"));
         }

@@ -29,7 +29,7 @@ use crate::{
 
 impl Api {
     pub async fn create(&self, target: &Target, call: &Call, warnings: &mut Warnings) -> Result<Value> {
-        let decoded = admit::body(self.resource(target)?.as_ref(), call)?;
+        let decoded = admit::body(self.resource(target)?.as_ref(), Scope::Main, call)?;
         self.create_from(target, &decoded, false, call, warnings).await
     }
 
@@ -43,6 +43,7 @@ impl Api {
     ) -> Result<Value> {
         let resource = self.resource(target)?;
         let value = apply.config(&resource, target)?;
+        admit::check_place(&mut apply.decoded.value.clone(), target.namespace.as_deref(), target.name.as_deref())?;
         let uid = object::meta(&value, "uid");
         if !uid.is_empty() {
             let why =
@@ -69,10 +70,12 @@ impl Api {
             }
             let mut said = Warnings::default();
             let mut object = decoded.value.clone();
-            admit::check_place(&resource, &mut object, target.namespace.as_deref(), None)?;
+            admit::check_place(&mut object, target.namespace.as_deref(), None)?;
             let unknown = schema::prune(&resource.schema, &mut object);
             let form = if applied { Form::Apply(&decoded.twice) } else { Form::Whole(&decoded.twice) };
-            strict::check(&resource, &form, &unknown, mode, &mut said)?;
+            let api_version = resource.api_version();
+            let kind = admit::kind(&resource, &api_version, Scope::Main);
+            strict::check(&kind, &form, &unknown, mode, &mut said)?;
             let manager = own::creator(call)?;
             let given = object.clone();
             let begun = start(&resource, object)?;

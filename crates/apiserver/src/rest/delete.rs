@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::{
     ATTEMPTS_MAX, Api, Call,
     admit::{encode, readable, stored},
-    is_kept_namespace,
+    delete_options, is_kept_namespace,
     options::{ListOptions, Start},
     police, present,
     shown::Wanted,
@@ -36,15 +36,16 @@ impl Demands {
         let dry_run = call.query.dry_run()?;
         let mut options = police::options(call, "DeleteOptions");
         if call.body.is_empty() {
+            delete_options::check(&json!({"propagationPolicy": call.query.get("propagationPolicy")}))?;
             let by = Some((call.user.clone(), options));
             return Ok(Demands { dry_run, by, ..Demands::default() });
         }
         let body: Value = match call.body.starts_with(protobuf::MAGIC) {
             true => protobuf::decode(&call.body)
                 .ok_or_else(|| Status::bad_request("the delete options are unrecognized"))?,
-            false => serde_json::from_slice(&call.body)
-                .map_err(|error| Status::bad_request(format!("the delete options are unrecognized: {error}")))?,
+            false => delete_options::parse(call)?,
         };
+        delete_options::check(&body)?;
         let text = |value: &Value| value.as_str().map(str::to_owned);
         let conditions = &body["preconditions"];
         for (key, value) in body.as_object().into_iter().flatten() {

@@ -3,8 +3,10 @@
 mod admit;
 mod apply;
 mod backlog;
+mod changes;
 mod create;
 mod delete;
+mod delete_options;
 mod gate;
 #[cfg(test)]
 mod gate_tests;

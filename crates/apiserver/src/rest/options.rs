@@ -29,7 +29,13 @@ pub fn version(query: &Query) -> Result<Option<i64>> {
     let parsed = text.parse::<i64>().ok().filter(|revision| *revision >= 0);
     match parsed {
         Some(revision) => Ok(Some(revision)),
-        None => Err(invalid(FieldError::invalid("resourceVersion", text, "resource version must be a number"))),
+        None => {
+            let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+            let why = if digits { "value out of range" } else { "invalid syntax" };
+            let why = format!("strconv.ParseUint: parsing {text:?}: {why}");
+            let error = FieldError::invalid("resourceVersion", text, why);
+            Err(Status::bad_request(format!("invalid resource version: {error}")))
+        }
     }
 }
 
@@ -44,6 +50,7 @@ fn forbidden(field: &str, detail: &str) -> Box<Status> {
 pub fn list(query: &Query) -> Result<ListOptions> {
     let revision = version(query)?;
     let limit = query.number("limit")?.unwrap_or_default().max(0);
+    query.number("timeoutSeconds")?;
     let rule = query.get("resourceVersionMatch");
     if query.get("sendInitialEvents").is_some() {
         return Err(forbidden("sendInitialEvents", "sendInitialEvents is forbidden for list"));
@@ -92,6 +99,7 @@ pub enum WatchStart {
 
 pub fn watch(query: &Query) -> Result<WatchStart> {
     let revision = version(query)?;
+    query.number("limit")?;
     let (initial, rule) = (query.get("sendInitialEvents"), query.get("resourceVersionMatch"));
     match (initial, rule) {
         (None, Some(_)) => {
@@ -125,7 +133,8 @@ mod tests {
     #[test_case("resourceVersion=7&resourceVersionMatch=Exact" => "Exact(7)"; "exact")]
     #[test_case("resourceVersion=0&resourceVersionMatch=Exact" => "422"; "exact zero")]
     #[test_case("resourceVersionMatch=Exact" => "422"; "a rule without version")]
-    #[test_case("resourceVersion=x" => "422"; "no number")]
+    #[test_case("resourceVersion=x" => "400"; "no number")]
+    #[test_case("timeoutSeconds=x" => "400"; "no time")]
     #[test_case("sendInitialEvents=true" => "422"; "initial events of a list")]
     #[test_case("continue=zzz" => "400"; "bad token")]
     fn lists(query: &str) -> String {

@@ -10,10 +10,12 @@ use super::{
     update::{Candidate, Intent},
 };
 use crate::{
+    form::{self, Kind},
     object,
     resource::Resource,
     route::Target,
     scale::{self, Scale},
+    schema,
     status::{Result, Status},
 };
 
@@ -42,11 +44,12 @@ impl Author<'_> {
     pub fn rescaled(&self, intent: &Intent, target: &Target, old: &Value) -> Result<Candidate> {
         let scale = of(self.resource)?;
         let wanted = match intent {
-            Intent::Replace(decoded) => in_place(decoded.value.clone(), target)?,
-            Intent::Patch(patch) => in_place(intent.patched(self.resource, patch, &scale.draft(old))?, target)?,
+            Intent::Replace(decoded) => decoded.value.clone(),
+            Intent::Patch(patch) => intent.patched(patch, self.resource, target, Scope::Scale, &scale.draft(old))?,
             Intent::Apply(apply) => {
                 let mut config = json!({"apiVersion": self.resource.api_version(), "kind": self.resource.kind});
                 let wanted = in_place(apply.decoded.value.clone(), target)?;
+                check_fields(&wanted)?;
                 for key in ["name", "namespace", "uid", "resourceVersion"] {
                     object::keep(&mut config, key, &wanted);
                 }
@@ -58,14 +61,33 @@ impl Author<'_> {
         for key in ["uid", "resourceVersion"].into_iter().filter(|key| !object::meta(&wanted, key).is_empty()) {
             object::keep(&mut object, key, &wanted);
         }
-        let count = json!({"spec": {"replicas": wanted["spec"].get("replicas").unwrap_or(&json!(0))}});
+        let count = json!({"spec": {"replicas": wanted["spec"]["replicas"].as_i64().unwrap_or_default()}});
         scale.set(&mut object, &count)?;
         Ok(Candidate { claims: self.given(Some(old), &object), object, wanted: None })
     }
 }
 
+/// A scale to apply may have no field that a scale has not, whatever is to become of such fields elsewhere.
+fn check_fields(scale: &Value) -> Result<()> {
+    let unknown = schema::prune(&scale::SCHEMA, &mut scale.clone());
+    let faults: Vec<String> = unknown.iter().map(|path| format!(".{path}: field not declared in schema")).collect();
+    let why = match faults.len() {
+        0 => return Ok(()),
+        1 => faults.concat(),
+        _ => format!("errors:\n  {}", faults.join("\n  ")),
+    };
+    let (namespace, name) = (object::meta(scale, "namespace"), object::meta(scale, "name"));
+    let kind = format!("{}, Kind={}", scale::API_VERSION, scale::KIND);
+    Err(Status::bad_request(format!("failed to create typed patch object ({namespace}/{name}; {kind}): {why}")))
+}
+
+/// A scale to apply.
 fn in_place(mut scale: Value, target: &Target) -> Result<Value> {
-    object::check_form(&scale, scale::API_VERSION, scale::KIND)?;
-    admit::check_name(&mut scale, target.namespace.as_deref(), target.name.as_deref())?;
+    form::check_applied(&scale, &Kind { api_version: scale::API_VERSION, kind: scale::KIND, typed: true })?;
+    // What is there has a name, and a configuration for it need not repeat it.
+    if object::meta(&scale, "name").is_empty() {
+        object::set(&mut scale, "name", target.name.as_deref().unwrap_or_default());
+    }
+    admit::check_place(&mut scale, target.namespace.as_deref(), target.name.as_deref())?;
     Ok(scale)
 }

@@ -15,7 +15,13 @@ use crate::{
     keeper,
     patch::{MERGE, Patch},
     route::{Route, Target, parse},
-    serve::{accept::Form, answer::Warnings, auth::User, metrics::Metrics, query::Query},
+    serve::{
+        accept::Form,
+        answer::Warnings,
+        auth::User,
+        metrics::Metrics,
+        query::{FieldValidation, Query},
+    },
     store::{Change, Seen, Store, prefix},
 };
 
@@ -97,7 +103,7 @@ async fn a_write_waits_until_the_server_has_seen_the_flip() {
     put(&store, key, &definition(true)).await;
     let writer = api.clone();
     let write = tokio::spawn(async move {
-        let intent = Intent::Patch(Patch::parse(MERGE, br#"{"spec":{"n":2}}"#, false).unwrap());
+        let intent = Intent::Patch(Patch::parse(MERGE, br#"{"spec":{"n":2}}"#, false, FieldValidation::Warn).unwrap());
         let mut warnings = Warnings::default();
         let done = writer.update(&target(THING), &intent, &call(&Value::Null), &mut warnings).await.unwrap();
         (done["spec"]["n"].clone(), warnings.texts().to_vec())

@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::{
     decode::Twice,
     field::FieldError,
-    resource::Resource,
+    form::{self, Kind},
     serve::{answer::Warnings, query::FieldValidation},
     status::{Name, Result, Status},
 };
@@ -22,7 +22,7 @@ pub enum Form<'a> {
 
 /// `unknown` are the paths of fields that were taken out.
 pub fn check(
-    resource: &Resource,
+    kind: &Kind<'_>,
     form: &Form<'_>,
     unknown: &[String],
     mode: FieldValidation,
@@ -37,7 +37,7 @@ pub fn check(
         }
         FieldValidation::Strict => {
             let faults: Vec<String> = form.faults().into_iter().chain(unknown).collect();
-            if faults.is_empty() { Ok(()) } else { Err(form.refusal(resource, &faults)) }
+            if faults.is_empty() { Ok(()) } else { Err(form.refusal(kind, &faults)) }
         }
     }
 }
@@ -58,7 +58,7 @@ impl Form<'_> {
     }
 
     /// Kubernetes' words for each form.
-    fn refusal(&self, resource: &Resource, faults: &[String]) -> Box<Status> {
+    fn refusal(&self, kind: &Kind<'_>, faults: &[String]) -> Box<Status> {
         let why = format!("strict decoding error: {}", faults.join(", "));
         match self {
             Form::Apply(twice) if **twice != Twice::default() => {
@@ -69,10 +69,7 @@ impl Form<'_> {
                 let error = FieldError::invalid("patch", made().to_string(), why);
                 Status::invalid(&Name::new("", ""), "", &[error])
             }
-            Form::Whole(_) | Form::Apply(_) => {
-                let (kind, version) = (&resource.kind, &resource.version);
-                Status::bad_request(format!("{kind} in version {version:?} cannot be handled as a {kind}: {why}"))
-            }
+            Form::Whole(_) | Form::Apply(_) => form::unfit(kind.api_version, kind.kind, kind.kind, &why),
         }
     }
 }

@@ -19,6 +19,7 @@ use crate::{
     crd,
     decode::Decoded,
     field::FieldError,
+    form::{self, Sent},
     object,
     patch::Patch,
     resource::{Resource, Role},
@@ -45,48 +46,64 @@ pub struct Candidate {
 }
 
 impl Intent {
-    pub fn replace(resource: &Resource, call: &Call) -> Result<Intent> {
-        Ok(Intent::Replace(admit::body(resource, call)?))
+    pub fn replace(resource: &Resource, target: &Target, call: &Call) -> Result<Intent> {
+        let mut decoded = admit::body(resource, Scope::of(target), call)?;
+        admit::check_place(&mut decoded.value, target.namespace.as_deref(), target.name.as_deref())?;
+        Ok(Intent::Replace(decoded))
+    }
+
+    /// What a patch makes of an object, or of its scale, in the place that is patched.
+    pub fn patched(
+        &self,
+        patch: &Patch,
+        resource: &Resource,
+        target: &Target,
+        scope: Scope,
+        old: &Value,
+    ) -> Result<Value> {
+        let mut object = patch.apply(old)?;
+        let api_version = resource.api_version();
+        form::check(&mut object, &admit::kind(resource, &api_version, scope), Sent::Patched)?;
+        admit::check_place(&mut object, target.namespace.as_deref(), target.name.as_deref())?;
+        Ok(object)
     }
 
     fn candidate(&self, author: &Author<'_>, target: &Target, old: &Value) -> Result<Candidate> {
-        let resource = author.resource;
         if author.scope == Scope::Scale {
             return author.rescaled(self, target, old);
         }
         let object = match self {
             Intent::Replace(decoded) => decoded.value.clone(),
-            Intent::Patch(patch) => self.patched(resource, patch, old)?,
-            Intent::Apply(apply) => return author.applied(old, &apply.config(resource, target)?, apply),
+            Intent::Patch(patch) => self.patched(patch, author.resource, target, author.scope, old)?,
+            Intent::Apply(apply) => return author.applied(old, &apply.config(author.resource, target)?, apply),
         };
         let claims = author.given(Some(old), &object);
         Ok(Candidate { object, wanted: None, claims })
-    }
-
-    pub fn patched(&self, resource: &Resource, patch: &Patch, old: &Value) -> Result<Value> {
-        patch.apply(old).map_err(|why| {
-            let error = FieldError::invalid("patch", Value::Null, why);
-            Status::invalid(&resource.kind_name(), object::meta(old, "name"), &[error])
-        })
     }
 
     /// Fields that nobody knows or that come twice. `unknown` are those that were taken out of the object.
     fn check_fields(&self, step: &Step<'_>, unknown: &[String], warnings: &mut Warnings) -> Result<()> {
         let Step { resource, call, scope, old, .. } = *step;
         let mode = call.query.field_validation()?;
-        let made = |patch: &Patch| match scope {
-            // Of a part no more is known than the whole it is in.
-            Scope::Scale => old.clone(),
-            _ => patch.apply(old).unwrap_or_default(),
+        let part = |old: &Value| scale::seen(resource, scope, old).unwrap_or_default();
+        let made = |patch: &Patch| patch.apply(&part(old)).unwrap_or_default();
+        let sent = match (scope, self) {
+            (Scope::Scale, Intent::Replace(decoded)) => Some(decoded.value.clone()),
+            (Scope::Scale, Intent::Apply(apply)) => Some(apply.decoded.value.clone()),
+            (Scope::Scale, Intent::Patch(patch)) => Some(made(patch)),
+            _ => None,
         };
+        // What the whole has no place for was never put into it.
+        let strange = sent.map(|mut sent| schema::prune(&crate::scale::SCHEMA, &mut sent));
+        let unknown = strange.as_deref().unwrap_or(unknown);
+        let api_version = resource.api_version();
+        let kind = admit::kind(resource, &api_version, scope);
         match self {
-            Intent::Replace(decoded) => strict::check(resource, &Form::Whole(&decoded.twice), unknown, mode, warnings),
-            Intent::Apply(apply) => {
-                strict::check(resource, &Form::Apply(&apply.decoded.twice), unknown, mode, warnings)
-            }
+            Intent::Replace(decoded) => strict::check(&kind, &Form::Whole(&decoded.twice), unknown, mode, warnings),
+            Intent::Apply(apply) => strict::check(&kind, &Form::Apply(&apply.decoded.twice), unknown, mode, warnings),
             Intent::Patch(patch) => {
                 let form = Form::Patch { faults: &patch.faults, made: &|| made(patch) };
-                strict::check(resource, &form, unknown, mode, warnings)
+                strict::check(&kind, &form, unknown, mode, warnings)
             }
         }
     }
@@ -186,8 +203,7 @@ impl Api {
         author.elsewhere = elsewhere.then_some(&leave);
         let Candidate { mut object, wanted, claims } = intent.candidate(&author, target, old)?;
         views.complete()?;
-        admit::check_place(resource, &mut object, target.namespace.as_deref(), target.name.as_deref())?;
-        check_version(resource, &object, old)?;
+        check_version(resource, &object, old, matches!(intent, Intent::Replace(_)))?;
         let unknown = schema::prune(&resource.schema, &mut object);
         intent.check_fields(step, &unknown, &mut said)?;
         let mut object = carry_over(resource, object, old, scope);
@@ -278,26 +294,42 @@ fn has_own_end(resource: &Resource, object: &Value) -> bool {
 }
 
 /// The version the client has seen must be the one that is there.
-fn check_version(resource: &Resource, object: &Value, old: &Value) -> Result<()> {
+fn check_version(resource: &Resource, object: &Value, old: &Value, whole: bool) -> Result<()> {
     let name = object::meta(old, "name");
+    let (uid, own) = (object::meta(object, "uid"), object::meta(old, "uid"));
+    if whole && !uid.is_empty() && uid != own {
+        // The key is told as Kubernetes tells it, without what is before all keys.
+        let key = resource.key(Some(object::meta(old, "namespace")).filter(|space| !space.is_empty()), name);
+        let why = format!(
+            "StorageError: invalid object, Code: 4, Key: {}, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in \
+             precondition: {uid}, UID in object meta: {own}",
+            key.trim_start_matches("/registry")
+        );
+        return Err(Status::conflict(&resource.name(), name, why));
+    }
     match object::meta(object, "resourceVersion") {
-        "" if !resource.unconditional_update => {
+        "" | "0" if !resource.unconditional_update => {
             let error = FieldError::invalid("metadata.resourceVersion", 0, "must be specified for an update");
             // Kubernetes names the resource here, where it names the kind elsewhere.
             return Err(Status::invalid(&resource.name(), name, &[error]));
         }
-        "" => {}
+        "" | "0" => {}
         version if version != object::meta(old, "resourceVersion") => {
             return Err(Status::modified(&resource.name(), name));
         }
         _ => {}
     }
-    let (uid, own) = (object::meta(object, "uid"), object::meta(old, "uid"));
-    if !uid.is_empty() && uid != own {
-        let why = format!("Precondition failed: UID in precondition: {uid}, UID in object meta: {own}");
-        return Err(Status::conflict(&resource.name(), name, why));
+    let changed = ["uid", "deletionTimestamp"].into_iter().filter(|key| {
+        let new = object::meta(object, key);
+        !new.is_empty() && new != object::meta(old, key)
+    });
+    let immutable =
+        |key: &str| FieldError::invalid(format!("metadata.{key}"), object::meta(object, key), "field is immutable");
+    let errors: Vec<FieldError> = changed.map(immutable).collect();
+    match errors.is_empty() {
+        true => Ok(()),
+        false => Err(Status::invalid(&resource.kind_name(), name, &errors)),
     }
-    Ok(())
 }
 
 /// What a write of this scope cannot change stays.

@@ -3,14 +3,18 @@
 use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
-use client::mvccpb::{Event, event::EventType};
-use futures_util::{Stream, StreamExt, stream::BoxStream};
+use client::{
+    mvccpb::{Event, event::EventType},
+    pb::WatchResponse,
+};
+use futures_util::Stream;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::{
     Api, Call,
     backlog::{self, Ended, Feed},
+    changes::Changes,
     list::{matches, wanted},
     options::{self, WatchStart},
     present,
@@ -22,7 +26,6 @@ use crate::{
     route::Target,
     selector::Selector,
     serve::accept::Form,
-    shared::Told,
     status::{Result, Status},
     store::{self, Entry},
     table::{self, Include},
@@ -46,8 +49,6 @@ struct Watch {
     headers_sent: bool,
     /// What happened up to this revision is known to the client.
     seen: i64,
-    /// The store has nothing before this revision.
-    oldest: i64,
     /// A bookmark is due: others who share the store's watch ask for their own, and all are told.
     due: bool,
     events: Feed,
@@ -77,7 +78,6 @@ impl Api {
             bookmarks: call.query.flag("allowWatchBookmarks"),
             headers_sent: false,
             seen: 0,
-            oldest: 0,
             due: false,
             events,
         };
@@ -115,30 +115,31 @@ impl Watch {
         let from = (revision + 1).min(now);
         let prefix = self.resource.prefix_in(self.target.namespace.as_deref());
         let store = self.api.store.clone();
-        let mut changes = match now - from <= BEHIND_MAX {
+        let first = match now - from <= BEHIND_MAX {
             true => store.follow(&prefix, from),
             false => store.follow_alone(&prefix, from),
         };
+        let mut changes = Changes::new(first, Box::new(move |from| store.follow_alone(&prefix, from)));
         loop {
-            self.changes(changes).await?;
+            self.changes(&mut changes).await?;
             // What the client has not taken yet fills its backlog. The store keeps the rest until there is room.
             self.room().await?;
-            changes = store.follow_alone(&prefix, self.seen.max(self.oldest));
+            changes.begin_again(self.seen);
         }
     }
 
-    /// Tells what has happened from a revision on, until the client cannot keep up or the store's watch ends for others' sake.
-    async fn changes(&mut self, mut changes: BoxStream<'static, Told>) -> std::result::Result<(), Ended> {
+    /// Tells what has happened from a revision on, until the client cannot keep up.
+    async fn changes(&mut self, changes: &mut Changes) -> std::result::Result<(), Ended> {
         let every = self.api.bookmark_every;
         let mut bookmark = tokio::time::interval_at(Instant::now() + every, every);
         let mut catalog = self.api.catalog.clone();
         while !self.events.is_full() {
             tokio::select! {
-                next = changes.next() => {
-                    if !self.changed(next).await? {
-                        return Ok(());
-                    }
-                }
+                next = changes.next(self.seen) => match next {
+                    Ok(Some(response)) => self.changed(&response).await?,
+                    Ok(None) => return Err(Ended),
+                    Err(status) => return self.fail(&status),
+                },
                 _ = bookmark.tick(), if self.bookmarks => {
                     self.due = true;
                     self.api.store.request_progress();
@@ -194,28 +195,10 @@ impl Watch {
         wanted(self.form, &self.selector)
     }
 
-    /// False if the store's watch is to be begun again.
-    async fn changed(&mut self, next: Option<Told>) -> std::result::Result<bool, Ended> {
-        let response = match next {
-            Some(Ok(response)) => response,
-            // It was shared with one that began before what the store still has. This one has seen that far.
-            Some(Err(canceled)) if (1..=self.seen + 1).contains(&canceled.response.compact_revision) => {
-                self.oldest = canceled.response.compact_revision;
-                return Ok(false);
-            }
-            Some(Err(canceled)) if canceled.response.compact_revision > 0 => {
-                let status = Status::expired(format!(
-                    "too old resource version: the store keeps nothing before {}",
-                    canceled.response.compact_revision
-                ));
-                return self.fail(&status).map(|()| true);
-            }
-            Some(Err(canceled)) => return self.fail(&Status::internal(canceled.error)).map(|()| true),
-            None => return Err(Ended),
-        };
+    async fn changed(&mut self, response: &WatchResponse) -> std::result::Result<(), Ended> {
         if response.events.is_empty() && std::mem::take(&mut self.due) {
             let revision = response.header.as_ref().map_or(0, |header| header.revision);
-            return self.bookmark(revision.max(self.seen), false).map(|()| true);
+            return self.bookmark(revision.max(self.seen), false);
         }
         // A response holds whole revisions, so that the next one begins after the last of this.
         let last = response.events.last().and_then(|event| event.kv.as_ref()).map_or(0, |kv| kv.mod_revision);
@@ -223,7 +206,7 @@ impl Watch {
             self.tell(event).await?;
         }
         self.seen = self.seen.max(last);
-        Ok(true)
+        Ok(())
     }
 
     /// Sends one change. Watches of whole objects that select nothing share what is sent.

@@ -54,8 +54,7 @@ fn walk(schema: &Schema, value: &mut Value, way: Way<'_>, filled: &mut Vec<Fille
             }
             map.retain(|name, value| {
                 let Some(inner) = schema.properties.get(name).or(schema.additional.as_deref()) else { return true };
-                if value.is_null() && !inner.nullable && !inner.preserve_unknown && schema.properties.contains_key(name)
-                {
+                if value.is_null() && !inner.nullable && inner.default.is_none() {
                     filled.push(Filled { way: Way::Name(&way, name).steps(), null: true });
                     return false;
                 }

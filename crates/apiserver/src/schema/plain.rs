@@ -8,7 +8,8 @@ mod text;
 use std::ops::Range;
 
 use self::text::Text;
-use super::{Schema, prune::METADATA};
+use super::Schema;
+use crate::form::METADATA;
 
 /// Reading as a tree refuses what is nested deeper than 128 levels; it is left to that to say so.
 const DEPTH_MAX: usize = 100;
@@ -94,10 +95,10 @@ impl Look<'_> {
                 is_let_out(absent)?;
             }
             let property = named.next_if(|(name, _)| name.as_bytes() == &key[..]).map(|(_, property)| property);
-            if property.is_some_and(|property| !property.nullable) && self.text.peek()? == b'n' {
+            let inner = property.or(schema.and_then(|schema| schema.additional.as_deref()));
+            if inner.is_some_and(|inner| !inner.nullable) && self.text.peek()? == b'n' {
                 return None;
             }
-            let inner = property.or(schema.and_then(|schema| schema.additional.as_deref()));
             let (inner_place, inner_prunes) = self.member(schema, inner, place, prunes, &key)?;
             if place == (Place::Metadata { own: true }) {
                 self.note_gap(&key, members.key_at, members.count > 1)?;

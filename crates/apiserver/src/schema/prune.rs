@@ -3,25 +3,7 @@
 use serde_json::Value;
 
 use super::{Schema, way::Way};
-
-/// What every object has beside what its schema says.
-pub(super) const METADATA: &[&str] = &[
-    "annotations",
-    "creationTimestamp",
-    "deletionGracePeriodSeconds",
-    "deletionTimestamp",
-    "finalizers",
-    "generateName",
-    "generation",
-    "labels",
-    "managedFields",
-    "name",
-    "namespace",
-    "ownerReferences",
-    "resourceVersion",
-    "selfLink",
-    "uid",
-];
+use crate::form::{self, METADATA};
 
 /// Removes what a whole object may not have and returns the paths, as `spec.items[0].foo`.
 pub fn prune(schema: &Schema, object: &mut Value) -> Vec<String> {
@@ -70,6 +52,9 @@ fn prune_metadata(metadata: &mut Value, way: Way<'_>, unknown: &mut Vec<String>)
             unknown.push(Way::Name(&way, name).text());
         }
         known
+    });
+    form::prune_items(map, |list, index, name| {
+        unknown.push(Way::Name(&Way::Item(&Way::Name(&way, list), index), name).text());
     });
 }
 

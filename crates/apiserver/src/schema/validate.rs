@@ -73,7 +73,8 @@ fn wrong_type<'a>(schema: &'a Schema, value: &Value) -> Option<&'a str> {
 }
 
 fn is_integer(value: &Value) -> bool {
-    value.as_i64().is_some() || value.as_u64().is_some() || value.as_f64().is_some_and(|number| number.fract() == 0.0)
+    // What is larger is a number with a fraction to Kubernetes, and to clients with types of their own.
+    value.is_i64() || value.as_f64().is_some_and(|number| number.fract() == 0.0 && number.abs() < 9.0e18)
 }
 
 fn type_name(value: &Value) -> &'static str {

@@ -1,10 +1,16 @@
 //! Who calls, and whether they may: certificates and tokens in, a yes or Kubernetes' no out.
 
-use std::{collections::HashMap, fs, io, path::Path, path::PathBuf};
+use std::{
+    collections::HashMap,
+    fs, io,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use http::{HeaderMap, Method, header::AUTHORIZATION};
 use serde_json::{Value, json};
 
+use super::verifier::{Shown, Standing};
 use crate::{
     reviews,
     route::{Route, Target},
@@ -41,9 +47,16 @@ impl User {
 #[derive(Clone)]
 pub enum Peer {
     NoCertificate,
-    Certified(User),
-    /// It showed a certificate that is not worth anything here.
-    Refused,
+    Certificate(Arc<Shown>),
+}
+
+impl Peer {
+    pub fn standing(&self) -> Standing {
+        match self {
+            Peer::NoCertificate => Standing::Nobody,
+            Peer::Certificate(shown) => shown.standing(),
+        }
+    }
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -72,24 +85,23 @@ impl Tokens {
         Ok(tokens)
     }
 
-    #[cfg(test)]
-    fn add(&mut self, token: &str, user: User) {
-        self.users.insert(token.to_owned(), user);
+    /// The caller of a request, or 401 for credentials that are not good. One that is good is enough.
+    pub fn authenticate(&self, standing: Standing, headers: &HeaderMap) -> Result<User> {
+        match (standing, bearer(headers)) {
+            (Standing::Good(user), _) => Ok(user),
+            (_, Some(token)) => self.users.get(token).cloned().ok_or_else(Status::unauthorized),
+            (Standing::Bad, None) => Err(Status::unauthorized()),
+            (Standing::Nobody, None) => Ok(User::anonymous()),
+        }
     }
+}
 
-    /// The caller of a request, or 401 for credentials that are not good.
-    pub fn authenticate(&self, peer: &Peer, headers: &HeaderMap) -> Result<User> {
-        if let Peer::Certified(user) = peer {
-            return Ok(user.clone());
-        }
-        let bearer = headers.get(AUTHORIZATION).map(|value| value.to_str().unwrap_or_default());
-        match (bearer.and_then(|value| value.strip_prefix("Bearer ")), peer) {
-            (Some(token), _) => self.users.get(token.trim()).cloned().ok_or_else(Status::unauthorized),
-            (None, Peer::Refused) => Err(Status::unauthorized()),
-            (None, _) if bearer.is_some() => Err(Status::unauthorized()),
-            (None, _) => Ok(User::anonymous()),
-        }
-    }
+/// A token, if there is one. Other ways to say who one is are not looked at, as in Kubernetes.
+fn bearer(headers: &HeaderMap) -> Option<&str> {
+    let text = headers.get(AUTHORIZATION)?.to_str().ok()?.trim();
+    let (scheme, rest) = text.split_once(' ')?;
+    let token = rest.split(' ').next().unwrap_or_default();
+    (scheme.eq_ignore_ascii_case("bearer") && !token.is_empty()).then_some(token)
 }
 
 /// `token,user,uid` and then, quoted, the groups.
@@ -194,6 +206,8 @@ fn resource_forbidden(user: &User, target: &Target, verb: &str) -> Box<Status> {
 
 #[cfg(test)]
 mod tests {
+    use test_case::test_case;
+
     use super::*;
     use crate::route;
 
@@ -236,16 +250,18 @@ mod tests {
         assert_eq!(impersonate(master(), &HeaderMap::new()).unwrap(), master());
     }
 
-    #[test]
-    fn credentials_that_are_not_good_are_401() {
-        let mut tokens = Tokens::default();
-        tokens.add("good", User::new("ann".into(), vec![]));
-        let header = |value: &str| HeaderMap::from_iter([(AUTHORIZATION, value.parse().unwrap())]);
-        assert_eq!(tokens.authenticate(&Peer::NoCertificate, &header("Bearer good")).unwrap().name, "ann");
-        for bad in ["Bearer bad", "Basic Zm9v", "Bearer"] {
-            assert_eq!(tokens.authenticate(&Peer::NoCertificate, &header(bad)).unwrap_err().code, 401, "{bad}");
-        }
-        assert_eq!(tokens.authenticate(&Peer::Refused, &HeaderMap::new()).unwrap_err().code, 401);
-        assert_eq!(tokens.authenticate(&Peer::NoCertificate, &HeaderMap::new()).unwrap(), User::anonymous());
+    #[test_case("Bearer good", Standing::Nobody => "ann"; "a token")]
+    #[test_case("bearer good more", Standing::Bad => "ann"; "a token beside a bad certificate")]
+    #[test_case("Bearer bad", Standing::Nobody => "401"; "a bad token")]
+    #[test_case("Bearer bad", Standing::Good(User::new("bob".into(), vec![])) => "bob"; "a bad token beside a good certificate")]
+    #[test_case("Basic Zm9v", Standing::Bad => "401"; "a bad certificate")]
+    #[test_case("Basic Zm9v", Standing::Nobody => ANONYMOUS; "no token")]
+    #[test_case("Bearer  good", Standing::Nobody => ANONYMOUS; "an empty token")]
+    #[test_case("Bearer", Standing::Nobody => ANONYMOUS; "a token forgotten")]
+    fn who_calls(header: &str, standing: Standing) -> String {
+        let tokens = Tokens { users: HashMap::from([("good".to_owned(), User::new("ann".into(), vec![]))]) };
+        let headers = HeaderMap::from_iter([(AUTHORIZATION, header.parse().unwrap())]);
+        let user = tokens.authenticate(standing, &headers);
+        user.map_or_else(|status| status.code.to_string(), |user| user.name)
     }
 }

@@ -18,7 +18,12 @@ use tokio::{
 };
 use tokio_rustls::TlsAcceptor;
 
-use super::{answer::Body, auth::Peer, pki::Pair, verifier::LateVerifier};
+use super::{
+    answer::Body,
+    auth::Peer,
+    pki::Pair,
+    verifier::{LateVerifier, Shown},
+};
 
 const HANDSHAKE_MAX: Duration = Duration::from_secs(10);
 const STOP_MAX: Duration = Duration::from_secs(2);
@@ -103,7 +108,7 @@ async fn connection<H, F>(
     };
     let peer = match stream.get_ref().1.peer_certificates() {
         None => Peer::NoCertificate,
-        Some(chain) => tls.verifier.user(chain).map_or(Peer::Refused, Peer::Certified),
+        Some(chain) => Peer::Certificate(Arc::new(Shown::new(chain, tls.verifier.clone()))),
     };
     let service = service_fn(move |request| {
         let answer = handler(peer.clone(), request);

@@ -1,10 +1,15 @@
 //! Query parameters, and what they mean in every request.
 
-use crate::status::{Result, Status};
+use crate::{
+    field::FieldError,
+    status::{Name, Result, Status},
+};
 
 #[derive(Clone, Debug, Default)]
 pub struct Query {
     pairs: Vec<(String, String)>,
+    /// What Kubernetes calls the options of such a request.
+    options: &'static str,
 }
 
 /// What becomes of fields nobody knows.
@@ -21,7 +26,23 @@ impl Query {
             let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
             (decode(key), decode(value))
         });
-        Query { pairs: pairs.collect() }
+        Query { pairs: pairs.collect(), options: "" }
+    }
+
+    /// For a request of this verb.
+    pub fn for_verb(mut self, verb: &str) -> Query {
+        self.options = match verb {
+            "create" => "CreateOptions",
+            "update" => "UpdateOptions",
+            "patch" => "PatchOptions",
+            "delete" | "deletecollection" => "DeleteOptions",
+            _ => "ListOptions",
+        };
+        self
+    }
+
+    fn invalid(&self, error: FieldError) -> Box<Status> {
+        Status::invalid(&Name::new("meta.k8s.io", self.options), "", &[error])
     }
 
     pub fn get(&self, key: &str) -> Option<&str> {
@@ -40,17 +61,22 @@ impl Query {
         let Some(text) = self.get(key) else { return Ok(None) };
         match text.parse() {
             Ok(number) => Ok(Some(number)),
-            Err(_) => Err(Status::bad_request(format!("invalid query parameter {key}: {text:?} is not a number"))),
+            Err(error) => {
+                use std::num::IntErrorKind::{NegOverflow, PosOverflow};
+                let large = matches!(error.kind(), PosOverflow | NegOverflow);
+                let why = if large { "value out of range" } else { "invalid syntax" };
+                Err(Status::bad_request(format!("strconv.ParseInt: parsing {text:?}: {why}")))
+            }
         }
     }
 
     pub fn dry_run(&self) -> Result<bool> {
-        match self.get("dryRun") {
-            None => Ok(false),
-            Some("All") => Ok(true),
-            Some(other) => Err(Status::bad_request(format!(
-                "invalid dryRun: Unsupported value: {other:?}: supported values: \"All\""
-            ))),
+        // An empty one is none that we know: whoever writes it does not want to write for good.
+        let given: Vec<&str> =
+            self.pairs.iter().filter(|(name, _)| name == "dryRun").map(|(_, value)| &**value).collect();
+        match given.iter().all(|value| *value == "All") {
+            true => Ok(!given.is_empty()),
+            false => Err(self.invalid(FieldError::not_supported("dryRun", given, &["All"]))),
         }
     }
 
@@ -59,9 +85,10 @@ impl Query {
             None | Some("Warn") => Ok(FieldValidation::Warn),
             Some("Ignore") => Ok(FieldValidation::Ignore),
             Some("Strict") => Ok(FieldValidation::Strict),
-            Some(other) => Err(Status::bad_request(format!(
-                "fieldValidation: Unsupported value: {other:?}: supported values: \"\", \"Ignore\", \"Strict\", \"Warn\""
-            ))),
+            Some(other) => {
+                let known = ["", "Ignore", "Strict", "Warn"];
+                Err(self.invalid(FieldError::not_supported("fieldValidation", other, &known)))
+            }
         }
     }
 }
@@ -103,5 +130,8 @@ mod tests {
         assert_eq!((query.get("x"), query.get("limit"), query.get("bad")), (Some("a b"), None, Some("%zz")));
         assert!(query.flag("watch"));
         assert!(query.dry_run().is_err());
+        let dry = |text: &str| Query::parse(text).dry_run().ok();
+        assert_eq!(["", "dryRun=All", "dryRun=All&dryRun=All"].map(dry), [Some(false), Some(true), Some(true)]);
+        assert_eq!(["dryRun=", "dryRun", "dryRun=All&dryRun=x"].map(dry), [None; 3]);
     }
 }

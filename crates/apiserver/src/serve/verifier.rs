@@ -30,16 +30,64 @@ impl LateVerifier {
         Ok(LateVerifier { inner })
     }
 
-    /// Who the certificate speaks for, or `None` if it is not one of ours, or of another time.
-    pub fn user(&self, chain: &[CertificateDer<'_>]) -> Option<User> {
-        let (leaf, rest) = chain.split_first()?;
-        self.inner.verify_client_cert(leaf, rest, UnixTime::now()).ok()?;
-        let (_, cert) = X509Certificate::from_der(leaf).ok()?;
-        let subject = cert.subject();
-        let name = subject.iter_common_name().next()?.as_str().ok()?.to_owned();
-        let groups = subject.iter_organization().filter_map(|group| group.as_str().ok()).map(str::to_owned).collect();
-        Some(User::new(name, groups))
+    /// What a certificate is worth at a time.
+    fn judge(&self, chain: &[CertificateDer<'_>], now: UnixTime) -> Standing {
+        let Some((leaf, rest)) = chain.split_first() else { return Standing::Nobody };
+        match (self.inner.verify_client_cert(leaf, rest, now), X509Certificate::from_der(leaf)) {
+            (Ok(_), Ok((_, cert))) => user(&cert).map_or(Standing::Nobody, Standing::Good),
+            _ => Standing::Bad,
+        }
     }
+}
+
+/// What a certificate says about its client, for one request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Standing {
+    Good(User),
+    /// It names nobody.
+    Nobody,
+    /// Not one of ours, or of another time.
+    Bad,
+}
+
+/// Certificates that a client has shown. A connection may be open for longer than they are good, so each request asks again.
+pub struct Shown {
+    chain: Vec<CertificateDer<'static>>,
+    verifier: Arc<LateVerifier>,
+    /// What holds until the first of them expires, so that most requests cost no signatures.
+    first: Standing,
+    until: u64,
+}
+
+impl Shown {
+    pub fn new(chain: &[CertificateDer<'_>], verifier: Arc<LateVerifier>) -> Shown {
+        let chain: Vec<_> = chain.iter().map(|cert| cert.clone().into_owned()).collect();
+        let first = verifier.judge(&chain, UnixTime::now());
+        let until = chain.iter().map(expiry).min().unwrap_or_default();
+        Shown { chain, verifier, first, until }
+    }
+
+    pub fn standing(&self) -> Standing {
+        let now = UnixTime::now();
+        match &self.first {
+            Standing::Good(_) if now.as_secs() < self.until => self.first.clone(),
+            _ => self.verifier.judge(&self.chain, now),
+        }
+    }
+}
+
+/// The last second in which a certificate is good; one that cannot be read never is.
+fn expiry(cert: &CertificateDer<'_>) -> u64 {
+    let parsed = X509Certificate::from_der(cert).map(|(_, cert)| cert.validity().not_after.timestamp());
+    parsed.ok().and_then(|seconds| u64::try_from(seconds).ok()).unwrap_or_default()
+}
+
+/// Of several names the last counts, as in Go.
+fn user(cert: &X509Certificate<'_>) -> Option<User> {
+    let subject = cert.subject();
+    let name = subject.iter_common_name().last()?.as_str().ok().filter(|name| !name.is_empty())?.to_owned();
+    let groups = subject.iter_organization().filter_map(|group| group.as_str().ok()).map(str::to_owned).collect();
+    Some(User::new(name, groups))
 }
 
 impl ClientCertVerifier for LateVerifier {
@@ -61,7 +109,7 @@ impl ClientCertVerifier for LateVerifier {
         _: &[CertificateDer<'_>],
         _: UnixTime,
     ) -> Result<ClientCertVerified, Error> {
-        // `user` decides. That the client has the key is proven by the signatures below.
+        // `judge` decides. That the client has the key is proven by the signatures below.
         Ok(ClientCertVerified::assertion())
     }
 

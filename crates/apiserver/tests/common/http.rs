@@ -29,26 +29,38 @@ pub struct Answer {
     pub warnings: Vec<String>,
 }
 
+/// A field of the administrator's kubeconfig.
+fn field(api: &apiserver::Server, key: &str) -> Vec<u8> {
+    let config = std::fs::read_to_string(api.kubeconfig()).expect("a kubeconfig");
+    let line = config.lines().find_map(|line| line.trim().strip_prefix(key)).expect("a field of the kubeconfig");
+    STANDARD.decode(line.trim_start_matches(':').trim()).expect("base64")
+}
+
 impl Http {
     /// Connects as the administrator of the server.
     pub async fn connect(api: &apiserver::Server) -> Http {
-        let config = std::fs::read_to_string(api.kubeconfig()).expect("a kubeconfig");
-        let pem = |key: &str| {
-            let line =
-                config.lines().find_map(|line| line.trim().strip_prefix(key)).expect("a field of the kubeconfig");
-            STANDARD.decode(line.trim_start_matches(':').trim()).expect("base64")
-        };
+        let (cert, key) = (field(api, "client-certificate-data"), field(api, "client-key-data"));
+        Http::connect_as(api, Some((&cert, &key))).await
+    }
+
+    /// Connects with a certificate and its key, as PEM, or with none.
+    pub async fn connect_as(api: &apiserver::Server, identity: Option<(&[u8], &[u8])>) -> Http {
         let mut roots = RootCertStore::empty();
-        roots.add(CertificateDer::from_pem_slice(&pem("certificate-authority-data")).expect("CA")).expect("CA");
-        let cert = CertificateDer::from_pem_slice(&pem("client-certificate-data")).expect("certificate");
-        let key = PrivateKeyDer::from_pem_slice(&pem("client-key-data")).expect("key");
+        let authority = CertificateDer::from_pem_slice(&field(api, "certificate-authority-data")).expect("CA");
+        roots.add(authority).expect("CA");
         let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
         let config = ClientConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
             .expect("protocol versions")
-            .with_root_certificates(roots)
-            .with_client_auth_cert(vec![cert], key)
-            .expect("a client certificate");
+            .with_root_certificates(roots);
+        let config = match identity {
+            None => config.with_no_client_auth(),
+            Some((cert, key)) => {
+                let cert = CertificateDer::from_pem_slice(cert).expect("certificate");
+                let key = PrivateKeyDer::from_pem_slice(key).expect("key");
+                config.with_client_auth_cert(vec![cert], key).expect("a client certificate")
+            }
+        };
         let host = api.url().trim_start_matches("https://").to_owned();
         let stream = TcpStream::connect(&host).await.expect("a connection");
         let name = ServerName::try_from("127.0.0.1").expect("a name");

@@ -1,0 +1,71 @@
+//! What is wrong with JSON, as Go's decoder tells it.
+
+const EXCERPT_BYTES_MAX: usize = 30;
+
+/// The fault, and the character where it showed.
+pub fn fault(error: &serde_json::Error, body: &[u8]) -> String {
+    let text = error.to_string();
+    if error.is_eof() {
+        return "unexpected end of JSON input".to_owned();
+    }
+    let places = [
+        ("trailing characters", "after top-level value"),
+        ("expected value", "looking for beginning of value"),
+        ("key must be a string", "looking for beginning of object key string"),
+        ("trailing comma", "looking for beginning of value"),
+        ("expected `:`", "after object key"),
+        ("expected `,` or `}`", "after object key:value pair"),
+        ("expected `,` or `]`", "after array element"),
+    ];
+    match (places.iter().find(|(start, _)| text.starts_with(start)), character(error, body)) {
+        (Some((_, place)), Some(found)) => format!("invalid character {found} {place}"),
+        // Without the place, which Kubernetes does not tell.
+        _ => text.split(" at line ").next().unwrap_or_default().to_owned(),
+    }
+}
+
+/// One byte is one character to Go's decoder.
+fn character(error: &serde_json::Error, body: &[u8]) -> Option<String> {
+    let line = body.split(|byte| *byte == b'\n').nth(error.line().checked_sub(1)?)?;
+    let byte = *line.get(error.column().checked_sub(1)?)?;
+    Some(match byte {
+        b'\'' => r"'\''".to_owned(),
+        b'"' => "'\"'".to_owned(),
+        byte => format!("{:?}", char::from(byte)),
+    })
+}
+
+/// The beginning of a body: as text if it may be JSON.
+pub fn excerpt(body: &[u8]) -> String {
+    let start = &body[..body.len().min(EXCERPT_BYTES_MAX)];
+    let more = if body.len() > start.len() { " ..." } else { "" };
+    match body.first() {
+        None => "<empty>".to_owned(),
+        Some(b'{') => format!("{}{more}", String::from_utf8_lossy(start)),
+        Some(_) => {
+            let text: String = start.iter().map(|byte| format!("{byte:02x}")).collect();
+            text + more
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use test_case::test_case;
+
+    use super::*;
+
+    /// As kube-apiserver 1.37 says them.
+    #[test_case("" => "unexpected end of JSON input (<empty>)")]
+    #[test_case("{" => "unexpected end of JSON input ({)")]
+    #[test_case("x" => "invalid character 'x' looking for beginning of value (78)")]
+    #[test_case("{\"a\":1}x" => "invalid character 'x' after top-level value ({\"a\":1}x)")]
+    #[test_case("{a:1}" => "invalid character 'a' looking for beginning of object key string ({a:1})")]
+    #[test_case("{\"a\" 1}" => "invalid character '1' after object key ({\"a\" 1})")]
+    #[test_case("{\"a\":1 \"b\"}" => "invalid character '\"' after object key:value pair ({\"a\":1 \"b\"})")]
+    #[test_case("[1 2]" => "invalid character '2' after array element (5b3120325d)")]
+    fn faults(body: &str) -> String {
+        let error = crate::decode::json(body.as_bytes()).err().expect("no JSON");
+        format!("{} ({})", fault(&error, body.as_bytes()), excerpt(body.as_bytes()))
+    }
+}
