@@ -150,6 +150,8 @@ async fn step(
                 tracing::debug!(%error, "the object has moved on");
                 return Ok(writes.len());
             }
+            // What stands in the way of it is put right in the next step.
+            Err(error) if kept.refusals.learn(one, &error) => return Ok(writes.len()),
             // It waits for the next look.
             Err(error) if !one.is_vital() => tracing::warn!(%error, "a chore was not done"),
             Err(error) => return Err(error.into()),
