@@ -100,7 +100,7 @@ async fn call(http: &mut Http, random: &mut Random) -> String {
     let names = ["feature-gate", "keep", "records"].map(|name| format!("{name}.gates.lockgate.io"));
     let name = &names[random.below(names.len())];
     let spec = random.spec();
-    let (what, answer) = match random.below(17) {
+    let (what, answer) = match random.below(19) {
         0 | 1 => ("merge", http.merge(&cluster, json!({"spec": spec})).await.code),
         2 => ("apply", put(http, &cluster, &gate(spec.clone())).await),
         3 => {
@@ -113,7 +113,7 @@ async fn call(http: &mut Http, random: &mut Random) -> String {
             ("remove the set", http.send("PATCH", &cluster, "application/json-patch+json", remove).await.code)
         }
         5 => {
-            let rows = json!({"status": {"featureGates": [{"version": "1.4.0", "enabled": [{"name": "Early"}], "disabled": []}]}});
+            let rows = json!({"status": loosened::forged()});
             ("other rows", http.merge(&format!("{cluster}/status"), rows).await.code)
         }
         6 => ("delete", http.send("DELETE", &cluster, "application/json", "").await.code),
@@ -143,8 +143,13 @@ async fn call(http: &mut Http, random: &mut Random) -> String {
             ("take the subresource out of the definition", code)
         }
         15 => {
-            let rows = json!({"status": {"featureGates": [{"version": "1.4.0", "enabled": [{"name": "Early"}], "disabled": []}]}});
+            let rows = json!({"status": loosened::forged()});
             ("other rows in the object itself", http.merge(&cluster, rows).await.code)
+        }
+        16 | 17 => {
+            let specs = loosened::bad_specs();
+            let spec = &specs[random.below(specs.len())];
+            ("forge with a loosened definition", loosened::forge(http, spec, loosened::forged()).await)
         }
         12 => ("delete the definition", http.send("DELETE", &definition, "application/json", "").await.code),
         _ => {

@@ -59,7 +59,10 @@ impl Script {
             }
             ["choose", set] => self.cluster.choose(json!({"featureSet": set})),
             // Anything, as a definition that was loosened takes it; without a word none at all.
-            ["spec"] => self.cluster.feature_gate.as_mut().unwrap().spec = serde_json::from_value::<FeatureGate>(json!({})).unwrap().spec,
+            ["spec"] => {
+                self.cluster.feature_gate.as_mut().unwrap().spec =
+                    serde_json::from_value::<FeatureGate>(json!({})).unwrap().spec
+            }
             ["spec", spec] => self.cluster.choose(serde_json::from_str(spec).unwrap()),
             ["definition", "loose"] => self.cluster.judge = Judge::Loose,
             ["definition", "ratcheting"] => self.cluster.judge = Judge::Ratcheting,

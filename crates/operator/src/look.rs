@@ -180,14 +180,18 @@ pub async fn write(
         }
         Write::RestoreSpec(object) => {
             kube.update(&places.feature_gates, &value(serde_json::to_value(object))).await?;
-            tracing::warn!("the spec of FeatureGate cluster stood in the way of its rows; it is the choice on record again");
+            tracing::warn!(
+                "the spec of FeatureGate cluster stood in the way of its rows; it is the choice on record again"
+            );
             Ok("spec of FeatureGate cluster")
         }
         Write::ReplaceFeatureGate { old, new } => {
             let (uid, version) = (old.uid.as_deref(), old.resource_version.as_deref());
             let (uid, version) = (uid.unwrap_or_default(), version.unwrap_or_default());
             kube.delete(&places.feature_gates, FeatureGate::NAME, uid, version).await?;
-            tracing::warn!("FeatureGate cluster had a spec that nobody could change any more; it was deleted, to be made anew");
+            tracing::warn!(
+                "FeatureGate cluster had a spec that nobody could change any more; it was deleted, to be made anew"
+            );
             kube.create(&places.feature_gates, &value(serde_json::to_value(new))).await?;
             Ok("FeatureGate cluster, with the choice on record")
         }

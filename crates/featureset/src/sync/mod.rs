@@ -166,7 +166,11 @@ fn decide(world: &World<'_>, feature_gate: &FeatureGate) -> Decided {
                 crate::resolve::ChoiceError::Both(_) => "GateInBothLists",
                 crate::resolve::ChoiceError::Unreadable(_) => "SpecUnreadable",
             };
-            Decided { choice: kept.or_else(|| trail.chosen()), wrong: Some((reason, error.to_string())), ..Decided::default() }
+            Decided {
+                choice: kept.or_else(|| trail.chosen()),
+                wrong: Some((reason, error.to_string())),
+                ..Decided::default()
+            }
         }
     }
 }

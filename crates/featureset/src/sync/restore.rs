@@ -69,7 +69,8 @@ fn spec_of(choice: &Choice, old: &FeatureGateSpec) -> FeatureGateSpec {
 /// As the pattern of the definition has it.
 fn is_name(name: &str) -> bool {
     let name = name.strip_suffix('.').unwrap_or(name);
-    name.split('.').all(|part| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-'))
+    name.split('.')
+        .all(|part| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-'))
 }
 
 fn found_set(spec: &FeatureGateSpec) -> Option<Value> {
