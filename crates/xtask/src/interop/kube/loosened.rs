@@ -21,7 +21,8 @@ pub fn forged_rows(sets: &Sets<'_>, controller: &Path) -> Result<String> {
     let specs = [
         (json!({"featureSet": 3}), Some(REPLACED)),
         (json!("x"), Some(REPLACED)),
-        (Value::Null, Some(RESTORED)),
+        // The schema is asked about the status alone.
+        (Value::Null, None),
         (json!({"featureSet": "Other", "customNoUpgrade": 7}), None),
     ];
     for (spec, way) in &specs {
@@ -35,8 +36,8 @@ pub fn forged_rows(sets: &Sets<'_>, controller: &Path) -> Result<String> {
         let found = [RESTORED, REPLACED].into_iter().find(|text| log.contains(text));
         ensure!(found == *way, "{spec} should be put right with {way:?}:\n{log}");
     }
-    let count = |text| specs.iter().filter(|(_, way)| *way == text).count();
-    Ok(format!("{} specs restored, {} replaced", count(Some(RESTORED)), count(Some(REPLACED))))
+    let replaced = specs.iter().filter(|(_, way)| way.is_some()).count();
+    Ok(format!("{} forged specs, {replaced} of them replaced", specs.len()))
 }
 
 fn forge(sets: &Sets<'_>, spec: &Value) -> Result<()> {
