@@ -146,7 +146,9 @@ async fn step(
         if held.borrow().is_none_or(|until| until <= Instant::now()) {
             return Ok(writes.len());
         }
-        match write(kube, places, &mut kept.field_gates, one).await {
+        let result = write(kube, places, &mut kept.field_gates, one).await;
+        kept.refusals.forget_after(one);
+        match result {
             Ok(what) => {
                 tracing::info!(version = options.registry.version, "wrote {what}");
                 written += 1;

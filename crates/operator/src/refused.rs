@@ -32,6 +32,13 @@ impl Refusals {
         true
     }
 
+    /// There is no step after the last one. If that fails all begins anew, as somebody may have changed the definition meanwhile.
+    pub fn forget_after(&mut self, write: &Write) {
+        if matches!(write, Write::ReplaceFeatureGate { .. }) {
+            self.last = None;
+        }
+    }
+
     pub fn of(&self, object: Option<&FeatureGate>) -> Option<&Refused> {
         let now = place(&object?.metadata);
         self.last.as_ref().filter(|(before, _)| *before == now).map(|(_, refused)| refused)

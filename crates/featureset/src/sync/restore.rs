@@ -28,7 +28,7 @@ pub struct Refused {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
     Status,
-    /// Also a spec that is right: rules of transition cannot be asked about an old value of another type, and are not met then.
+    /// Also a spec that is right: in Kubernetes rules of transition cannot be asked about an old value of another type, and are not met then.
     Spec,
 }
 
