@@ -2,9 +2,11 @@
 //! one-way set. Random calls from a seed, with the controller running.
 
 mod common;
+#[path = "one_way/loosened.rs"]
+mod loosened;
 
 use std::{
-    path::PathBuf,
+    path::Path,
     time::{Duration, Instant},
 };
 
@@ -98,7 +100,7 @@ async fn call(http: &mut Http, random: &mut Random) -> String {
     let names = ["feature-gate", "keep", "records"].map(|name| format!("{name}.gates.lockgate.io"));
     let name = &names[random.below(names.len())];
     let spec = random.spec();
-    let (what, answer) = match random.below(17) {
+    let (what, answer) = match random.below(19) {
         0 | 1 => ("merge", http.merge(&cluster, json!({"spec": spec})).await.code),
         2 => ("apply", put(http, &cluster, &gate(spec.clone())).await),
         3 => {
@@ -111,7 +113,7 @@ async fn call(http: &mut Http, random: &mut Random) -> String {
             ("remove the set", http.send("PATCH", &cluster, "application/json-patch+json", remove).await.code)
         }
         5 => {
-            let rows = json!({"status": {"featureGates": [{"version": "1.4.0", "enabled": [{"name": "Early"}], "disabled": []}]}});
+            let rows = json!({"status": loosened::forged()});
             ("other rows", http.merge(&format!("{cluster}/status"), rows).await.code)
         }
         6 => ("delete", http.send("DELETE", &cluster, "application/json", "").await.code),
@@ -141,8 +143,13 @@ async fn call(http: &mut Http, random: &mut Random) -> String {
             ("take the subresource out of the definition", code)
         }
         15 => {
-            let rows = json!({"status": {"featureGates": [{"version": "1.4.0", "enabled": [{"name": "Early"}], "disabled": []}]}});
+            let rows = json!({"status": loosened::forged()});
             ("other rows in the object itself", http.merge(&cluster, rows).await.code)
+        }
+        16 | 17 => {
+            let specs = loosened::bad_specs();
+            let spec = &specs[random.below(specs.len())];
+            ("forge with a loosened definition", loosened::forge(http, spec, loosened::forged()).await)
         }
         12 => ("delete the definition", http.send("DELETE", &definition, "application/json", "").await.code),
         _ => {
@@ -178,11 +185,38 @@ async fn until(http: &mut Http, want: &str, log: &[String]) {
     }
 }
 
-fn controller(kubeconfig: PathBuf) -> impl Future<Output = ()> {
-    let mut options = operator::Options::new(&GatesFile::parse(GATES_TOML).unwrap(), "1.4.0", None).unwrap();
-    options.kubeconfig = Some(kubeconfig);
-    options.timing.resync = Duration::from_millis(500);
-    async move { operator::run(options, std::future::pending()).await.unwrap() }
+/// It gives its lease back when it is stopped, so that the next one need not wait.
+struct Controller {
+    stop: tokio::sync::oneshot::Sender<()>,
+    task: tokio::task::JoinHandle<()>,
+}
+
+impl Controller {
+    fn start(kubeconfig: &Path) -> Controller {
+        let mut options = operator::Options::new(&GatesFile::parse(GATES_TOML).unwrap(), "1.4.0", None).unwrap();
+        options.kubeconfig = Some(kubeconfig.to_owned());
+        options.timing.resync = Duration::from_millis(500);
+        let (stop, stopped) = tokio::sync::oneshot::channel();
+        let run = async move { operator::run(options, async { drop(stopped.await) }).await.unwrap() };
+        Controller { stop, task: tokio::spawn(run) }
+    }
+
+    async fn stop(self) {
+        drop(self.stop);
+        self.task.await.unwrap();
+    }
+}
+
+/// Definitions, policies, and a version that is installed.
+async fn prepare(http: &mut Http) {
+    install(http, &featureset::generate::crds()).await;
+    install(http, &featureset::generate::namespace(NAMESPACE)).await;
+    install(http, &featureset::generate::policies(NAMESPACE)).await;
+    let version = json!({"apiVersion": "config.openshift.io/v1", "kind": "ClusterVersion",
+        "metadata": {"name": "version"}, "spec": {"clusterID": "x"}});
+    assert_eq!(http.json("POST", &format!("{CONFIG}/clusterversions"), version).await.code, 201);
+    let status = json!({"status": {"desired": {"version": "1.4.0"}, "history": []}});
+    http.merge(&format!("{CONFIG}/clusterversions/version/status"), status).await;
 }
 
 fn run(set: &str, want: &str, seed: u64) {
@@ -191,15 +225,8 @@ fn run(set: &str, want: &str, seed: u64) {
     world.run(async {
         let mut http = Http::connect(world.api()).await;
         let mut random = Random(seed | 1);
-        install(&mut http, &featureset::generate::crds()).await;
-        install(&mut http, &featureset::generate::namespace(NAMESPACE)).await;
-        install(&mut http, &featureset::generate::policies(NAMESPACE)).await;
-        let version = json!({"apiVersion": "config.openshift.io/v1", "kind": "ClusterVersion",
-            "metadata": {"name": "version"}, "spec": {"clusterID": "x"}});
-        assert_eq!(http.json("POST", &format!("{CONFIG}/clusterversions"), version).await.code, 201);
-        let status = json!({"status": {"desired": {"version": "1.4.0"}, "history": []}});
-        http.merge(&format!("{CONFIG}/clusterversions/version/status"), status).await;
-        let _controller = tokio::spawn(controller(world.api().kubeconfig().to_owned()));
+        prepare(&mut http).await;
+        let _controller = Controller::start(world.api().kubeconfig());
         until(&mut http, "Proven", &[]).await;
         let chosen = http.merge(&format!("{CONFIG}/featuregates/cluster"), json!({"spec": {"featureSet": set}})).await;
         assert_eq!(chosen.code, 200, "{}", chosen.body);

@@ -24,7 +24,7 @@ const BYTES_MAX: usize = 512 * 1024;
 pub enum Kind {
     /// The object says so, and the rows follow it.
     Chosen,
-    /// The object says so, and the rows stay with the one-way set that was chosen before.
+    /// The object says so, and the rows stay with what was chosen before: a one-way set, or whatever it was where this is no set at all.
     Refused,
 }
 
@@ -33,7 +33,7 @@ pub enum Kind {
 pub struct Entry {
     pub time: String,
     pub kind: Kind,
-    /// By name, so that an entry of a later release can be read.
+    /// By name, so that an entry of a later release can be read; of what is no set, what was found in its place.
     pub set: String,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub enabled: Vec<String>,
@@ -112,6 +112,11 @@ impl Trail {
         let chosen = || self.entries.iter().filter(|entry| entry.kind == Kind::Chosen).filter_map(|e| e.choice().ok());
         let set = chosen().find(|choice| choice.set.is_one_way())?.set;
         chosen().rfind(|choice| choice.set == set)
+    }
+
+    /// The choice that was recorded last; `None` also if it is one of a later release, for then it is not known.
+    pub fn chosen(&self) -> Option<Choice> {
+        self.entries.iter().rfind(|entry| entry.kind == Kind::Chosen)?.choice().ok()
     }
 
     /// The object to create (it has no resourceVersion) or to update, with the entry added.

@@ -11,7 +11,7 @@ use featureset::{
     sync::{FieldWrite, Held, Write},
 };
 use serde_json::{Value, json};
-use support::{Cluster, registry};
+use support::{Cluster, Judge, registry};
 
 #[test]
 fn scripts() {
@@ -58,6 +58,15 @@ impl Script {
                 self.cluster.cluster_version_unreadable = Some(why.join(" "));
             }
             ["choose", set] => self.cluster.choose(json!({"featureSet": set})),
+            // Anything, as a definition that was loosened takes it; without a word none at all.
+            ["spec"] => {
+                self.cluster.feature_gate.as_mut().unwrap().spec =
+                    serde_json::from_value::<FeatureGate>(json!({})).unwrap().spec
+            }
+            ["spec", spec] => self.cluster.choose(serde_json::from_str(spec).unwrap()),
+            ["definition", "loose"] => self.cluster.judge = Judge::Loose,
+            ["definition", "ratcheting"] => self.cluster.judge = Judge::Ratcheting,
+            ["definition", "exact"] => self.cluster.judge = Judge::Exact,
             ["choose"] => self.cluster.choose(json!({})),
             ["custom", names @ ..] => {
                 let with = |mark| names.iter().filter_map(|name| name.strip_prefix(mark)).collect::<Vec<_>>();
@@ -142,6 +151,11 @@ impl Script {
                 let writes = self.cluster.settle(&self.known[*version].clone());
                 return Some(self.describe(&writes));
             }
+            // The audit trail so far.
+            ["trail"] => {
+                let trail = featureset::audit::Trail::read(&self.cluster.audit).unwrap();
+                return Some(trail.entries.iter().map(|entry| format!("{:?} {}\n", entry.kind, entry.set)).collect());
+            }
             // It is killed after some writes of one step: `die 1.4.0 1`.
             ["die", version, count] => {
                 let writes = self.cluster.step(&self.known[*version].clone());
@@ -160,6 +174,8 @@ impl Script {
             Write::CreateFeatureGate(_) => "new FeatureGate".to_owned(),
             Write::Audit(_) => "audit".to_owned(),
             Write::FeatureGateStatus(_) => "status".to_owned(),
+            Write::RestoreSpec(object) => format!("spec {}", Value::from(object.spec.clone())),
+            Write::ReplaceFeatureGate { new, .. } => format!("replaced with spec {}", Value::from(new.spec.clone())),
             Write::CreateClusterOperator(_) => "new ClusterOperator".to_owned(),
             Write::ClusterOperatorStatus(_) => "report".to_owned(),
             Write::FieldGates(fields) => describe_fields(fields),

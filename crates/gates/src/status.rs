@@ -137,6 +137,7 @@ impl History {
                     lists.iter().flat_map(|(mark, names)| names.iter().map(move |name| format!(" {mark}{name}")));
                 let kind = match entry.kind {
                     audit::Kind::Chosen => "chosen",
+                    audit::Kind::Refused if entry.choice().is_err() => "not followed, there is no such set",
                     audit::Kind::Refused => "not followed, a one-way set was chosen before",
                 };
                 let actor = entry.actor.as_deref().map(|actor| format!(" by {actor}")).unwrap_or_default();

@@ -36,6 +36,8 @@ pub enum Cause {
     Owned,
     /// The place to watch from is gone.
     Gone,
+    /// The object as it would be does not fit its definition.
+    Invalid,
     Other,
 }
 
@@ -52,6 +54,7 @@ impl ApiError {
                 409 if is_about_owners(status) => Cause::Owned,
                 409 => Cause::Conflict,
                 410 => Cause::Gone,
+                422 => Cause::Invalid,
                 _ => Cause::Other,
             },
             _ => Cause::Other,

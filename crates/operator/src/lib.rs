@@ -11,6 +11,7 @@ mod leader;
 mod look;
 pub mod metrics;
 mod records;
+mod refused;
 pub mod serve;
 
 use std::{path::PathBuf, time::Duration};

@@ -12,7 +12,7 @@ use kubeapi::{ApiError, Kube, Place};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::{Options, field_gates::FieldGates, records::Records};
+use crate::{Options, field_gates::FieldGates, records::Records, refused::Refusals};
 
 pub const CONFIG: &str = "/apis/config.openshift.io/v1";
 const CORE: &str = "/api/v1";
@@ -54,6 +54,7 @@ impl Places {
 pub struct Kept {
     pub records: Records,
     pub field_gates: FieldGates,
+    pub refusals: Refusals,
 }
 
 /// Everything as it is now, but for the records, which are kept.
@@ -100,6 +101,7 @@ impl Look {
             namespace: &options.namespace,
             operator_name: &options.operator_name,
             feature_gate: self.feature_gate.as_ref(),
+            refused: kept.refusals.of(self.feature_gate.as_ref()),
             cluster_version: self.cluster_version.as_ref(),
             cluster_version_unreadable: self.cluster_version_unreadable.as_deref(),
             cluster_operator: self.cluster_operator.as_ref(),
@@ -175,6 +177,23 @@ pub async fn write(
         Write::FeatureGateStatus(object) => {
             kube.update_status(&places.feature_gates, &value(serde_json::to_value(object))).await?;
             Ok("rows and conditions")
+        }
+        Write::RestoreSpec(object) => {
+            kube.update(&places.feature_gates, &value(serde_json::to_value(object))).await?;
+            tracing::warn!(
+                "the spec of FeatureGate cluster stood in the way of its rows; it is the choice on record again"
+            );
+            Ok("spec of FeatureGate cluster")
+        }
+        Write::ReplaceFeatureGate { old, new } => {
+            let (uid, version) = (old.uid.as_deref(), old.resource_version.as_deref());
+            let (uid, version) = (uid.unwrap_or_default(), version.unwrap_or_default());
+            kube.delete(&places.feature_gates, FeatureGate::NAME, uid, version).await?;
+            tracing::warn!(
+                "FeatureGate cluster had a spec that nobody could change any more; it was deleted, to be made anew"
+            );
+            kube.create(&places.feature_gates, &value(serde_json::to_value(new))).await?;
+            Ok("FeatureGate cluster, with the choice on record")
         }
         Write::CreateClusterOperator(object) => {
             kube.create(&places.cluster_operators, &value(serde_json::to_value(object))).await?;

@@ -16,7 +16,7 @@ pub struct FeatureGate {
     pub kind: String,
     #[serde(default)]
     pub metadata: Meta,
-    #[serde(default, deserialize_with = "null_is_empty")]
+    #[serde(default = "FeatureGateSpec::missing", deserialize_with = "null_is_empty")]
     pub spec: FeatureGateSpec,
     #[serde(default, deserialize_with = "null_is_empty", skip_serializing_if = "FeatureGateStatus::is_empty")]
     pub status: FeatureGateStatus,

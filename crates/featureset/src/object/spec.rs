@@ -15,6 +15,8 @@ pub struct FeatureGateSpec {
     pub custom_no_upgrade: Option<CustomLists>,
     pub extra: Extra,
     pub unreadable: Option<Unreadable>,
+    /// The object has none at all, which means the same as an empty one, and is not the same for the API: it must have one.
+    pub missing: bool,
 }
 
 /// What is there in place of a spec, and why it is none.
@@ -50,7 +52,7 @@ impl From<Value> for FeatureGateSpec {
     fn from(found: Value) -> FeatureGateSpec {
         match Written::deserialize(&found) {
             Ok(Written { feature_set, custom_no_upgrade, extra }) => {
-                FeatureGateSpec { feature_set, custom_no_upgrade, extra, unreadable: None }
+                FeatureGateSpec { feature_set, custom_no_upgrade, extra, ..FeatureGateSpec::default() }
             }
             Err(error) => {
                 let unreadable = Some(Unreadable { found, why: error.to_string() });
@@ -62,7 +64,7 @@ impl From<Value> for FeatureGateSpec {
 
 impl From<FeatureGateSpec> for Value {
     fn from(spec: FeatureGateSpec) -> Value {
-        let FeatureGateSpec { feature_set, custom_no_upgrade, extra, unreadable } = spec;
+        let FeatureGateSpec { feature_set, custom_no_upgrade, extra, unreadable, missing: _ } = spec;
         match unreadable {
             Some(unreadable) => unreadable.found,
             // Texts, lists and what was JSON before: there is nothing in it that JSON cannot say.
@@ -72,6 +74,10 @@ impl From<FeatureGateSpec> for Value {
 }
 
 impl FeatureGateSpec {
+    pub(crate) fn missing() -> FeatureGateSpec {
+        FeatureGateSpec { missing: true, ..FeatureGateSpec::default() }
+    }
+
     pub fn of_set(set: Set) -> FeatureGateSpec {
         let feature_set = (set != Set::Default).then(|| set.wire().to_owned());
         FeatureGateSpec { feature_set, ..FeatureGateSpec::default() }

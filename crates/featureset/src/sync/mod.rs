@@ -8,6 +8,7 @@ mod condition;
 mod fields;
 mod forgotten;
 mod report;
+mod restore;
 mod rows;
 mod unused;
 
@@ -20,6 +21,7 @@ pub use condition::{
 };
 pub use fields::{Definitions, FieldWrite, Held};
 pub use report::{OPERATOR, ROWS};
+pub use restore::{Part, Refused};
 use rows::Determined;
 pub use unused::UNUSED_SINCE;
 
@@ -27,7 +29,7 @@ use crate::{
     ack::Ack,
     audit::{AuditError, Entry, Kind, Trail},
     config_map::to_config_map,
-    object::{ClusterOperator, ClusterVersion, FeatureGate, FeatureGateSpec},
+    object::{ClusterOperator, ClusterVersion, FeatureGate, FeatureGateSpec, FeatureGateStatus, Meta},
     registry::Registry,
     resolve::Choice,
 };
@@ -42,6 +44,8 @@ pub struct World<'a> {
     /// Under which name it reports.
     pub operator_name: &'a str,
     pub feature_gate: Option<&'a FeatureGate>,
+    /// What could not be written to it, as it is now.
+    pub refused: Option<&'a Refused>,
     pub cluster_version: Option<&'a ClusterVersion>,
     /// There is one, and this is why it cannot be read.
     pub cluster_version_unreadable: Option<&'a str>,
@@ -70,6 +74,13 @@ pub enum Write {
     /// Created if it has no resourceVersion, else updated.
     Audit(Value),
     FeatureGateStatus(Box<FeatureGate>),
+    /// Updated: only its spec has changed. Nothing else can be written before.
+    RestoreSpec(Box<FeatureGate>),
+    /// Its spec cannot even be updated: this very object is deleted, and a new one created.
+    ReplaceFeatureGate {
+        old: Box<Meta>,
+        new: Box<FeatureGate>,
+    },
     CreateClusterOperator(Box<ClusterOperator>),
     ClusterOperatorStatus(Box<ClusterOperator>),
     FieldGates(Box<FieldWrite>),
@@ -103,6 +114,11 @@ pub fn sync(world: &World<'_>) -> Vec<Write> {
         return writes;
     };
     let decided = decide(world, feature_gate);
+    if let Some(restoring) = restore::decide(world, feature_gate, &decided) {
+        // The rest follows when that is done: the object is another one then.
+        writes.extend(restoring);
+        return writes;
+    }
     writes.extend(decided.entry.clone().and_then(|entry| audit(world, &entry)));
     let determined = rows::determine(world, feature_gate, &decided);
     writes.extend(status(world, feature_gate, &determined));
@@ -142,14 +158,19 @@ fn decide(world: &World<'_>, feature_gate: &FeatureGate) -> Decided {
             let entry = entry(world, feature_gate, trail, Kind::Chosen, &shown);
             Decided { choice: Some(shown), entry, ..Decided::default() }
         }
-        // A set that nobody knows is another set than the recorded one, too; but it may come from a newer release.
+        // What is no choice changes none: rows are those of the last one that was, also if somebody has edited them meanwhile. A set
+        // that nobody knows is another set than the recorded one, too; but it may come from a newer release.
         (kept, Err(error)) => {
             let reason = match error {
                 crate::resolve::ChoiceError::UnknownSet(_) => "UnknownFeatureSet",
                 crate::resolve::ChoiceError::Both(_) => "GateInBothLists",
                 crate::resolve::ChoiceError::Unreadable(_) => "SpecUnreadable",
             };
-            Decided { choice: kept, wrong: Some((reason, error.to_string())), ..Decided::default() }
+            Decided {
+                choice: kept.or_else(|| trail.chosen()),
+                wrong: Some((reason, error.to_string())),
+                ..Decided::default()
+            }
         }
     }
 }
@@ -171,16 +192,24 @@ fn entry(world: &World<'_>, object: &FeatureGate, trail: &Trail, kind: Kind, cho
         return None;
     }
     Some(Entry {
-        time: world.now.1.to_owned(),
-        kind,
-        set: choice.set.name().to_owned(),
         enabled: choice.enabled.iter().cloned().collect(),
         disabled: choice.disabled.iter().cloned().collect(),
+        ..entry_of(world, object, kind, choice.set.name().to_owned())
+    })
+}
+
+fn entry_of(world: &World<'_>, object: &FeatureGate, kind: Kind, set: String) -> Entry {
+    Entry {
+        time: world.now.1.to_owned(),
+        kind,
+        set,
+        enabled: Vec::new(),
+        disabled: Vec::new(),
         controller_version: world.own.version.clone(),
         uid: object.metadata.uid.clone(),
         generation: object.metadata.generation,
         actor: actor(object),
-    })
+    }
 }
 
 /// The manager that wrote the choice last. Times are whole seconds, so within one an owner of what is chosen goes before whoever
@@ -203,7 +232,11 @@ fn audit(world: &World<'_>, entry: &Entry) -> Option<Write> {
 
 fn status(world: &World<'_>, feature_gate: &FeatureGate, determined: &Determined) -> Option<Write> {
     let mut new = feature_gate.clone();
-    if !rows::same(&feature_gate.status.feature_gates, &determined.rows) {
+    // What others have put there may be what is refused.
+    if world.refused.is_some() {
+        new.status = FeatureGateStatus::default();
+    }
+    if !rows::same(&new.status.feature_gates, &determined.rows) {
         new.status.feature_gates = determined.rows.clone();
     }
     for mut condition in determined.conditions.iter().cloned() {

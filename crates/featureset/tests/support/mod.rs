@@ -2,6 +2,7 @@
 #![allow(dead_code, reason = "each test file uses a part")]
 
 mod definitions;
+mod judge;
 
 use std::{cell::RefCell, collections::BTreeMap};
 
@@ -11,11 +12,12 @@ use featureset::{
     audit::Trail,
     config_map::{of_config_map, to_config_map, version_of},
     object::{ClusterOperator, ClusterVersion, FeatureGate},
-    sync::{World, Write, sync},
+    sync::{Part, Refused, World, Write, sync},
 };
 use serde_json::{Value, json};
 
 use definitions::Server;
+pub use judge::Judge;
 
 pub const NAMESPACE: &str = "lockgate-gates";
 
@@ -29,6 +31,9 @@ pub struct Cluster {
     pub audit: Vec<Value>,
     pub acks: Vec<Ack>,
     pub definitions: Server,
+    /// How the API judges what is written to the FeatureGate, and what it has refused of it as it is.
+    pub judge: Judge,
+    refused: Option<Refused>,
     pub now: i64,
     made: u64,
     /// Registries never change: read once, as reading a hundred takes long in a debug build.
@@ -78,6 +83,7 @@ impl Cluster {
             namespace: NAMESPACE,
             operator_name: ClusterOperator::NAME,
             feature_gate: self.feature_gate.as_ref(),
+            refused: self.refused.as_ref(),
             cluster_version: self.cluster_version.as_ref(),
             cluster_version_unreadable: self.cluster_version_unreadable.as_deref(),
             cluster_operator: self.cluster_operator.as_ref(),
@@ -122,6 +128,15 @@ impl Cluster {
                 object.metadata.resource_version = version;
                 self.feature_gate = Some(*object);
             }
+            Write::RestoreSpec(mut object) => {
+                object.metadata.resource_version = version;
+                object.metadata.generation = object.metadata.generation.map(|generation| generation + 1);
+                self.feature_gate = Some(*object);
+            }
+            Write::ReplaceFeatureGate { old, new } => {
+                assert_eq!(self.feature_gate.take().map(|object| object.metadata), Some(*old));
+                self.write(Write::CreateFeatureGate(new));
+            }
             Write::CreateClusterOperator(object) => self.cluster_operator = Some(*object),
             Write::ClusterOperatorStatus(mut object) => {
                 object.metadata.resource_version = version;
@@ -151,15 +166,39 @@ impl Cluster {
             }
             for write in writes {
                 all.push(write.clone());
-                self.write(write);
+                if !self.take(write) {
+                    break;
+                }
             }
         }
         panic!("the controller does not come to rest: {all:?}");
     }
 
+    /// False if the API refuses it, which the controller remembers of the object as it is.
+    fn take(&mut self, write: Write) -> bool {
+        let part = match &write {
+            Write::FeatureGateStatus(_) => Some(Part::Status),
+            Write::RestoreSpec(_) => Some(Part::Spec),
+            _ => None,
+        };
+        let there = self.feature_gate.as_ref().map(|object| &object.spec);
+        if let (Some(part), Some(spec)) = (part, there)
+            && self.judge.refuses(part, spec)
+        {
+            self.refused = Some(Refused { part, why: "it is invalid".to_owned() });
+            return false;
+        }
+        if part.is_some() || matches!(write, Write::ReplaceFeatureGate { .. }) {
+            self.refused = None;
+        }
+        self.write(write);
+        true
+    }
+
     pub fn choose(&mut self, spec: Value) {
         let object = self.feature_gate.as_mut().expect("there is a FeatureGate");
         object.spec = serde_json::from_value(spec).unwrap();
+        self.refused = None;
         object.metadata.generation = object.metadata.generation.map(|generation| generation + 1);
     }
 

@@ -5,6 +5,7 @@ pub(super) mod build;
 mod client_go;
 mod figures;
 mod kubectl;
+mod loosened;
 mod ofrep;
 mod python;
 mod real;

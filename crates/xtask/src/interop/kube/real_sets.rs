@@ -16,6 +16,7 @@ use super::{
         server::Server,
     },
     api::Api,
+    loosened,
     real::{KUBERNETES, OLDEST, Real},
     sets::{EVERYWHERE, METRICS, NO_UPGRADES, PREVIEWS, Process, Sets},
 };
@@ -72,7 +73,11 @@ fn feature_sets(world: &World, base: &Path, release: &str) -> Result<Ending> {
     // Everything that the controller does, it may do.
     let log = running[0].log_text();
     ensure!(!log.contains("forbidden"), "the controller lacks a role:\n{log}");
-    Ok(Ending::Well(format!("{refusals} refusals, {roles} limits of roles, {writes} objects at rest, {release}")))
+    running.clear();
+    let forged = loosened::forged_rows(&sets, &controller)?;
+    Ok(Ending::Well(format!(
+        "{refusals} refusals, {roles} limits of roles, {writes} objects at rest, {forged}, {release}"
+    )))
 }
 
 /// A private key for service accounts is what is wanted of ours; it does not run meanwhile.
@@ -246,9 +251,12 @@ fn ask(world: &World, sets: &Sets<'_>, base: &Path, kubeconfig: &Path) -> Result
 
 /// The roles are as narrow as they say.
 fn roles(sets: &Sets<'_>, controller: &Path, follower: &Path) -> Result<usize> {
-    let list: [(&Path, &[&str], &str); 6] = [
+    let list: [(&Path, &[&str], &str); 8] = [
+        // Only the one, and policies have a say in that.
         (controller, &["delete", "featuregates.config.openshift.io"], "no"),
-        (controller, &["update", "featuregates.config.openshift.io"], "no"),
+        (controller, &["delete", "featuregates.config.openshift.io/cluster"], "yes"),
+        (controller, &["patch", "featuregates.config.openshift.io"], "no"),
+        (controller, &["update", "clusterversions.config.openshift.io"], "no"),
         (follower, &["delete", "leases", "-n", NAMESPACE], "no"),
         (controller, &["get", "configmaps", "-n", "default"], "no"),
         (follower, &["update", "featuregates.config.openshift.io", "--subresource=status"], "no"),
