@@ -27,11 +27,9 @@ pub struct Apply {
 
 impl Apply {
     pub fn parse(call: &Call) -> Result<Apply> {
-        let force =
-            call.query.get("force").is_some_and(|text| !matches!(text, "0") && !text.eq_ignore_ascii_case("false"));
         let decoded = decode::yaml(&call.body)
             .map_err(|error| Status::bad_request(format!("error encoding patch: yaml: {error}")))?;
-        Ok(Apply { decoded, force })
+        Ok(Apply { decoded, force: call.query.flag("force") })
     }
 
     /// The configuration for one object: in its place, and in the form that is stored.

@@ -18,7 +18,7 @@ use crate::{
     admission::{self, Attributes, Operation},
     crd,
     decode::Decoded,
-    name, object,
+    method, name, object,
     resource::{Resource, Role},
     route::Target,
     schema,
@@ -66,7 +66,7 @@ impl Api {
         for _ in 0..ATTEMPTS_MAX {
             let resource = self.resource(target)?;
             if resource.namespaced && target.namespace.is_none() {
-                return Err(Status::unknown_resource());
+                return Err(method::missing(&resource.group));
             }
             let mut said = Warnings::default();
             let mut object = decoded.value.clone();

@@ -94,9 +94,6 @@ impl Api {
     pub async fn delete_collection(&self, target: &Target, call: &Call, warnings: &mut Warnings) -> Result<Value> {
         let demands = Demands::parse(call)?;
         let resource = self.resource(target)?;
-        if resource.role == Role::Namespace {
-            return Err(Status::method_not_allowed(&resource.name(), "deletecollection"));
-        }
         let selector =
             Selector::parse(call.query.get("labelSelector"), call.query.get("fieldSelector"), &resource.selectable)?;
         let options =

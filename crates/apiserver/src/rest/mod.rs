@@ -46,7 +46,7 @@ use crate::{
     admission::Policies,
     builtin,
     catalog::Catalog,
-    object,
+    method, object,
     resource::{Resource, Role},
     route::Target,
     serve::{accept::Form, auth::User, metrics::Metrics, query::Query},
@@ -98,10 +98,7 @@ impl Api {
     pub fn resource(&self, target: &Target) -> Result<Arc<Resource>> {
         let catalog = self.catalog.borrow().clone();
         let found = catalog.get(&target.group, &target.version, &target.plural).cloned();
-        let resource = found.ok_or_else(Status::unknown_resource)?;
-        let misplaced = target.namespace.is_some() && !resource.namespaced
-            || target.namespace.is_none() && resource.namespaced && target.name.is_some();
-        if misplaced { Err(Status::unknown_resource()) } else { Ok(resource) }
+        found.filter(|resource| !method::misplaced(resource, target)).ok_or_else(|| method::missing(&target.group))
     }
 
     /// Waits until what was written to a definition or a policy at `revision` is heeded here.

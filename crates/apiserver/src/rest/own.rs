@@ -214,7 +214,7 @@ pub fn manager(call: &Call, intent: &Intent) -> Result<String> {
         Intent::Patch(_) => {
             let force = call
                 .query
-                .get("force")
+                .choice("force")
                 .map(|_| FieldError::forbidden("force", "may not be specified for non-apply patch"));
             named(call, "PatchOptions", force.into_iter().collect())
         }
