@@ -91,8 +91,8 @@ impl App {
         let target = match route {
             Route::Resource(target) => target,
             _ => {
-                method::check_other(request.method(), route)?;
-                return self.other(route, &request, &query).await;
+                let answer = self.other(route, &request, &query).await?;
+                return method::check_other(request.method(), route).map(|()| answer);
             }
         };
         let review = Review::of(target);

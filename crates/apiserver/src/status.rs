@@ -145,6 +145,14 @@ impl Status {
         Status::new(409, "AlreadyExists", format!("{name} {object:?} already exists")).about(name, object)
     }
 
+    /// Every name that was made up for an object was taken.
+    pub fn no_name_found(name: &Name, object: &str) -> Box<Status> {
+        let message = format!(
+            "{name} {object:?} already exists, the server was not able to generate a unique name for the object"
+        );
+        Status::new(409, "AlreadyExists", message).about(name, object).retry_after(1)
+    }
+
     pub fn conflict(name: &Name, object: &str, why: impl fmt::Display) -> Box<Status> {
         let message = format!("Operation cannot be fulfilled on {name} {object:?}: {why}");
         Status::new(409, "Conflict", message).about(name, object)

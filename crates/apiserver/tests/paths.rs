@@ -47,6 +47,7 @@ fn what_nobody_serves() {
         ("GET", "/readyz/", 404, PAGE),
         ("GET", "/openapi", 404, PAGE),
         ("GET", "/api/v2", 404, RESOURCE),
+        ("PUT", "/apis/apiextensions.k8s.io/v2", 404, RESOURCE),
         ("GET", "/api/v1/nones", 404, RESOURCE),
         ("GET", "/api/v1/configmaps/a", 404, RESOURCE),
         ("POST", "/api/v1//configmaps", 404, RESOURCE),

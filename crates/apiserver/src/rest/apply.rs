@@ -15,6 +15,7 @@ use crate::{
     object,
     resource::Resource,
     route::Target,
+    scale,
     serve::answer::Warnings,
     status::{Result, Status},
 };
@@ -75,7 +76,13 @@ impl Author<'_> {
     fn refusal(&self, config: &Value, error: ApplyError) -> Box<Status> {
         let resource = self.resource;
         match error {
-            ApplyError::Conflicts(conflicts) => Status::apply_conflict(conflicts.message(), conflicts.causes()),
+            ApplyError::Conflicts(conflicts) => {
+                // Through a scale everybody is seen to have written scales.
+                let scale = self.scope == Scope::Scale;
+                let conflicts =
+                    if scale { conflicts.through(scale::API_VERSION, &["spec", "replicas"]) } else { conflicts };
+                Status::apply_conflict(conflicts.message(), conflicts.causes())
+            }
             ApplyError::Merge(why) => Status::bad_request(format!("failed to merge config: {why}")),
             ApplyError::Typed(why) => Status::bad_request(format!(
                 "failed to create typed patch object ({}/{}; {}, Kind={}): {why}",

@@ -203,7 +203,7 @@ impl Api {
         author.elsewhere = elsewhere.then_some(&leave);
         let Candidate { mut object, wanted, claims } = intent.candidate(&author, target, old)?;
         views.complete()?;
-        check_version(resource, &object, old, matches!(intent, Intent::Replace(_)))?;
+        check_version(resource, &object, old, scope, matches!(intent, Intent::Replace(_)))?;
         let unknown = schema::prune(&resource.schema, &mut object);
         intent.check_fields(step, &unknown, &mut said)?;
         let mut object = carry_over(resource, object, old, scope);
@@ -294,7 +294,7 @@ fn has_own_end(resource: &Resource, object: &Value) -> bool {
 }
 
 /// The version the client has seen must be the one that is there.
-fn check_version(resource: &Resource, object: &Value, old: &Value, whole: bool) -> Result<()> {
+fn check_version(resource: &Resource, object: &Value, old: &Value, scope: Scope, whole: bool) -> Result<()> {
     let name = object::meta(old, "name");
     let (uid, own) = (object::meta(object, "uid"), object::meta(old, "uid"));
     if whole && !uid.is_empty() && uid != own {
@@ -325,7 +325,12 @@ fn check_version(resource: &Resource, object: &Value, old: &Value, whole: bool) 
     });
     let immutable =
         |key: &str| FieldError::invalid(format!("metadata.{key}"), object::meta(object, key), "field is immutable");
-    let errors: Vec<FieldError> = changed.map(immutable).collect();
+    let mut errors: Vec<FieldError> = changed.map(immutable).collect();
+    let grace = |object: &Value| object["metadata"]["deletionGracePeriodSeconds"].clone();
+    if scope == Scope::Main && !grace(object).is_null() && grace(object) != grace(old) {
+        let field = "metadata.deletionGracePeriodSeconds";
+        errors.push(FieldError::invalid(field, grace(object), "field is immutable"));
+    }
     match errors.is_empty() {
         true => Ok(()),
         false => Err(Status::invalid(&resource.kind_name(), name, &errors)),

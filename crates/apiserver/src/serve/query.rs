@@ -46,11 +46,12 @@ impl Query {
     }
 
     pub fn get(&self, key: &str) -> Option<&str> {
-        self.pairs
-            .iter()
-            .find(|(name, _)| name == key)
-            .map(|(_, value)| value.as_str())
-            .filter(|value| !value.is_empty())
+        self.given(key).filter(|value| !value.is_empty())
+    }
+
+    /// The same, where nothing is something too.
+    pub fn given(&self, key: &str) -> Option<&str> {
+        self.pairs.iter().find(|(name, _)| name == key).map(|(_, value)| value.as_str())
     }
 
     /// Whether something is asked for.
@@ -60,8 +61,7 @@ impl Query {
 
     /// What is said about something that can be on or off, if anything is: all but `false` and `0` is yes, also nothing.
     pub fn choice(&self, key: &str) -> Option<bool> {
-        let (_, value) = self.pairs.iter().find(|(name, _)| name == key)?;
-        Some(value != "0" && !value.eq_ignore_ascii_case("false"))
+        self.given(key).map(|value| value != "0" && !value.eq_ignore_ascii_case("false"))
     }
 
     pub fn number(&self, key: &str) -> Result<Option<i64>> {
