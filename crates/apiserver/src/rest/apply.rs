@@ -5,8 +5,8 @@ use serde_json::Value;
 use super::{
     ATTEMPTS_MAX, Api, Call,
     admit::{self, Scope},
+    intent::{Candidate, Intent},
     own::{self, Author, Claims},
-    update::{Candidate, Intent},
 };
 use crate::{
     decode::{self, Decoded},

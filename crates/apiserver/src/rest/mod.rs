@@ -11,6 +11,8 @@ mod gate;
 #[cfg(test)]
 mod gate_tests;
 mod hub;
+mod intent;
+mod kept;
 mod list;
 mod options;
 mod own;
@@ -39,8 +41,8 @@ use tokio::sync::{Notify, watch as channel};
 pub use self::{
     admit::{document, encode, stored},
     backlog::Limits,
+    intent::Intent,
     printed::Printed,
-    update::Intent,
 };
 use crate::{
     admission::Policies,

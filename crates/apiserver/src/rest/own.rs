@@ -5,7 +5,7 @@ use std::{borrow::Cow, collections::BTreeSet};
 use fieldgate::Gating;
 use serde_json::Value;
 
-use super::{Call, admit::Scope, gate::Hub, update::Intent, views::Views};
+use super::{Call, admit::Scope, gate::Hub, intent::Intent, views::Views};
 use crate::{
     field::FieldError,
     managed::{self, Held, Managers, Reset, Writer},

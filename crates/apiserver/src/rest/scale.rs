@@ -5,9 +5,9 @@ use serde_json::{Value, json};
 use super::{
     Call,
     admit::{self, Scope},
+    intent::{Candidate, Intent},
     own::Author,
     present,
-    update::{Candidate, Intent},
 };
 use crate::{
     form::{self, Kind},
