@@ -33,6 +33,7 @@ impl Api {
         warnings: &mut Warnings,
     ) -> Result<Value> {
         let scope = Scope::of(target);
+        call.query.field_validation()?;
         let (dry_run, name) = (call.query.dry_run()?, target.name.as_deref().unwrap_or_default());
         for _ in 0..ATTEMPTS_MAX {
             let resource = self.resource(target)?;
