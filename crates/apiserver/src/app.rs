@@ -6,13 +6,13 @@ use std::{
 };
 
 use bytes::{Bytes, BytesMut};
-use http::{HeaderValue, Method, Request, Response, header};
+use http::{HeaderValue, Request, Response, header};
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use serde_json::{Value, json};
 
 use crate::{
-    discovery, name,
+    discovery, method, name,
     openapi::{self, Document},
     patch::{self, Patch},
     rest::{self, Api, Call, Intent},
@@ -25,7 +25,7 @@ use crate::{
         compress,
         query::Query,
     },
-    status::{Name, Result, Status},
+    status::{Result, Status},
 };
 
 const BODY_BYTES_MAX: usize = 3 * 1024 * 1024;
@@ -33,6 +33,9 @@ const BODY_WAIT_MAX: Duration = Duration::from_secs(60);
 const BODY_BYTES_READ_MAX: usize = 10 * BODY_BYTES_MAX;
 /// The Kubernetes whose API this is, for clients that choose their ways by it.
 const MINOR: &str = "33";
+
+/// What health is made of, and can be asked about alone.
+const HEALTH_PARTS: [&str; 2] = ["etcd", "ping"];
 
 pub struct App {
     pub api: Api,
@@ -45,7 +48,7 @@ impl App {
         let began = Instant::now();
         let route = route::parse(&crate::serve::query::decode_path(request.uri().path()));
         let query = Query::parse(request.uri().query().unwrap_or_default());
-        let verb = verb(request.method(), &route, &query);
+        let verb = method::verb(request.method(), &route, &query);
         let query = query.for_verb(verb);
         let labels = match &route {
             Route::Resource(target) => (target.group.clone(), target.plural.clone()),
@@ -87,22 +90,21 @@ impl App {
         auth::authorize(&user, request.method(), request.uri().path(), route, verb)?;
         let target = match route {
             Route::Resource(target) => target,
-            _ if request.method() != Method::GET && request.method() != Method::HEAD => {
-                return Err(Status::method_not_allowed(
-                    &Name::new("", request.uri().path()),
-                    request.method().as_str(),
-                ));
+            _ => {
+                let answer = self.other(route, &request, &query).await?;
+                return method::check_other(request.method(), route).map(|()| answer);
             }
-            _ => return self.other(route, &request, &query).await,
         };
+        let review = Review::of(target);
+        match review {
+            Some(review) => method::check_review(review, target, verb)?,
+            None => method::check(&*self.api.resource(target)?, target, verb)?,
+        }
         let form = accept::form(request.headers())?;
         let (parts, body) = request.into_parts();
         let call = Call { user, query, form, headers: parts.headers, body: collect_in_time(body).await? };
-        if let Some(review) = Review::of(target) {
-            return match verb {
-                "create" => Ok(answer::json(201, &review.answer(&call.user, rest::document(&call, &review.form())?)?)),
-                _ => Err(Status::method_not_allowed(&review.name(), verb)),
-            };
+        if let Some(review) = review {
+            return Ok(answer::json(201, &review.answer(&call.user, rest::document(&call, &review.form())?)?));
         }
         if let Some(text) = self.api.resource(target).ok().and_then(|resource| resource.deprecation.clone()) {
             warnings.add(text);
@@ -119,16 +121,7 @@ impl App {
     ) -> Result<Response<Body>> {
         let api = &self.api;
         let resource = api.resource(target)?;
-        match target.subresource.as_deref() {
-            None => {}
-            Some("status") if resource.has_status && matches!(verb, "get" | "update" | "patch") => {}
-            Some("scale") if resource.scale.is_some() && matches!(verb, "get" | "update" | "patch") => {}
-            Some("scale") if resource.scale.is_some() => {
-                return Err(Status::method_not_allowed(&resource.name(), verb));
-            }
-            Some("status") if resource.has_status => return Err(Status::method_not_allowed(&resource.name(), verb)),
-            Some(_) => return Err(Status::unknown_resource()),
-        }
+        method::check(&resource, target, verb)?;
         let mut said = Warnings::default();
         let mut created = verb == "create";
         let done = match verb {
@@ -183,18 +176,23 @@ impl App {
             }
             Route::OpenApi(OpenApi::V3Index) => Ok(document(&catalog.documents().index, request)),
             Route::OpenApi(OpenApi::V3(path)) => {
-                let found = catalog.documents().v3.get(path).ok_or_else(Status::unknown_resource)?;
+                let found = catalog.documents().v3.get(path).ok_or_else(Status::no_page)?;
                 match query.get("hash") {
                     Some(hash) if hash != found.hash => Ok(moved(path, &found.hash)),
                     _ => Ok(document(found, request)),
                 }
             }
-            _ => Err(Status::unknown_resource()),
+            // What begins like a path of a built-in kind is known to be none.
+            _ if request.uri().path().starts_with("/api/") => Err(Status::unknown_resource()),
+            _ => Err(Status::no_page()),
         }
     }
 
     async fn health(&self, path: &str, query: &Query) -> Result<Response<Body>> {
-        let kind = path.split('/').next().unwrap_or_default();
+        let (kind, part) = path.split_once('/').unwrap_or((path, ""));
+        if path.contains('/') && !HEALTH_PARTS.contains(&part) {
+            return Err(Status::no_page());
+        }
         let store = match kind {
             // Alive is who answers; ready is who reaches the store.
             "livez" => Ok(0),
@@ -206,30 +204,11 @@ impl App {
             mark(store.is_ok()),
             if store.is_ok() { "ok" } else { "failed: reason withheld" }
         );
-        Ok(match (store.is_ok(), query.get("verbose").is_some() || path.contains("verbose")) {
+        Ok(match (store.is_ok(), query.choice("verbose").is_some()) {
             (true, false) => answer::text(200, "ok"),
             (true, true) => answer::text(200, format!("{detail}{kind} check passed\n")),
             (false, _) => answer::text(500, format!("{detail}{kind} check failed\n")),
         })
-    }
-}
-
-fn verb(method: &Method, route: &Route, query: &Query) -> &'static str {
-    let one = matches!(route, Route::Resource(target) if target.name.is_some());
-    let resource = matches!(route, Route::Resource(_));
-    match *method {
-        Method::GET if resource && query.flag("watch") => "watch",
-        Method::GET | Method::HEAD if resource && !one => "list",
-        Method::GET | Method::HEAD => "get",
-        Method::POST if !one => "create",
-        Method::PUT if one => "update",
-        Method::PATCH if one => "patch",
-        Method::DELETE if one => "delete",
-        Method::DELETE => "deletecollection",
-        Method::POST => "post",
-        Method::PUT => "put",
-        Method::PATCH => "patch on a collection",
-        _ => "this method",
     }
 }
 

@@ -4,11 +4,12 @@ use serde_json::{Value, json};
 
 use crate::{
     catalog::Catalog,
+    method,
     resource::{Resource, group_version},
     reviews::{self, Review},
     route::Discovery,
     scale,
-    status::{Result, Status},
+    status::Result,
 };
 
 /// The content type of the answer that has everything.
@@ -80,7 +81,7 @@ pub fn legacy(catalog: &Catalog, asked: &Discovery, address: &str) -> Result<Val
         }
         Discovery::Group(name) => {
             let found = groups(catalog).into_iter().find(|(group, _)| group == name && !group.is_empty());
-            let mut group = api_group(found.ok_or_else(Status::unknown_resource)?);
+            let mut group = api_group(found.ok_or_else(|| method::missing(name))?);
             group["kind"] = "APIGroup".into();
             group["apiVersion"] = "v1".into();
             Ok(group)
@@ -94,7 +95,7 @@ pub fn legacy(catalog: &Catalog, asked: &Discovery, address: &str) -> Result<Val
             });
             let resources: Vec<Value> = resources.into_iter().chain(asked).collect();
             if resources.is_empty() {
-                return Err(Status::unknown_resource());
+                return Err(method::missing(group));
             }
             let group_version = group_version(group, version);
             Ok(

@@ -30,6 +30,7 @@ mod janitor;
 mod jsonpath;
 mod keeper;
 mod managed;
+mod method;
 mod name;
 mod object;
 mod openapi;

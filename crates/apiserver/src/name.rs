@@ -17,6 +17,13 @@ const SUFFIX: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
 const SUFFIX_CHARS: usize = 5;
 const PREFIX_CHARS_MAX: usize = 58;
 
+pub const LABEL_CHARS_MAX: usize = 63;
+pub const SUBDOMAIN_CHARS_MAX: usize = 253;
+
+pub fn too_long(max: usize) -> String {
+    format!("must be no more than {max} characters")
+}
+
 pub fn is_label(text: &str) -> bool {
     let inner = |c: u8| c.is_ascii_lowercase() || c.is_ascii_digit() || c == b'-';
     !text.is_empty() && text.bytes().all(inner) && !text.starts_with('-') && !text.ends_with('-')
@@ -25,7 +32,7 @@ pub fn is_label(text: &str) -> bool {
 /// Why the text is no DNS label, or nothing.
 pub fn check_label(text: &str) -> Result<(), String> {
     match text {
-        _ if text.len() > 63 => Err("must be no more than 63 bytes".to_owned()),
+        _ if text.len() > LABEL_CHARS_MAX => Err(too_long(LABEL_CHARS_MAX)),
         _ if is_label(text) => Ok(()),
         _ => Err(LABEL.to_owned()),
     }
@@ -33,7 +40,7 @@ pub fn check_label(text: &str) -> Result<(), String> {
 
 pub fn check_subdomain(text: &str) -> Result<(), String> {
     match text {
-        _ if text.len() > 253 => Err("must be no more than 253 bytes".to_owned()),
+        _ if text.len() > SUBDOMAIN_CHARS_MAX => Err(too_long(SUBDOMAIN_CHARS_MAX)),
         _ if text.split('.').all(is_label) => Ok(()),
         _ => Err(SUBDOMAIN.to_owned()),
     }
@@ -43,6 +50,10 @@ pub fn check_subdomain(text: &str) -> Result<(), String> {
 pub fn check_qualified(text: &str) -> Result<(), String> {
     let name = match text.split_once('/') {
         Some(("", _)) => return Err("prefix part must be non-empty".to_owned()),
+        // Kubernetes counts characters of names and bytes of keys.
+        Some((prefix, _)) if prefix.len() > SUBDOMAIN_CHARS_MAX => {
+            return Err(format!("prefix part must be no more than {SUBDOMAIN_CHARS_MAX} bytes"));
+        }
         Some((prefix, _)) if check_subdomain(prefix).is_err() => return Err(format!("prefix part {SUBDOMAIN}")),
         Some((_, name)) => name,
         None => text,

@@ -57,6 +57,14 @@ pub enum NameRule {
 pub fn check_metadata(object: &Value, namespaced: bool, rule: NameRule) -> Vec<FieldError> {
     let mut errors = Vec::new();
     let name = meta(object, "name");
+    let max = match rule {
+        NameRule::Label => name::LABEL_CHARS_MAX,
+        NameRule::Subdomain => name::SUBDOMAIN_CHARS_MAX,
+    };
+    let prefix = meta(object, "generateName");
+    if prefix.len() > max {
+        errors.push(FieldError::invalid("metadata.generateName", prefix, name::too_long(max)));
+    }
     let fits = match rule {
         NameRule::Label => name::check_label(name),
         NameRule::Subdomain => name::check_subdomain(name),
@@ -130,22 +138,35 @@ pub fn doubtful_finalizers(object: &Value, old: Option<&Value>) -> Vec<String> {
 fn check_owners(object: &Value, errors: &mut Vec<FieldError>) {
     let owners = list(object, "ownerReferences");
     for (index, owner) in owners.iter().enumerate() {
-        for (key, why) in [
-            ("apiVersion", "version must not be empty"),
-            ("kind", "must not be empty"),
-            ("name", "must not be empty"),
-            ("uid", "must not be empty"),
-        ] {
-            let value = owner[key].as_str().unwrap_or_default();
-            if value.is_empty() {
-                errors.push(FieldError::invalid(format!("metadata.ownerReferences[{index}].{key}"), value, why));
+        let at = format!("metadata.ownerReferences[{index}]");
+        for key in ["apiVersion", "kind", "name", "uid"] {
+            match owner[key].as_str().unwrap_or_default() {
+                "" => errors.push(FieldError::required(format!("{at}.{key}"), "must not be empty")),
+                version if key == "apiVersion" && (version.matches('/').count() > 1 || version.ends_with('/')) => {
+                    let why = "must be <group>/<version> or <version>";
+                    errors.push(FieldError::invalid(format!("{at}.{key}"), version, why));
+                }
+                _ => {}
             }
         }
+        // Events come and go by themselves.
+        if owner["apiVersion"] == "v1" && owner["kind"] == "Event" {
+            errors.push(FieldError::invalid(at, owner.clone(), "/v1, Kind=Event is disallowed from being an owner"));
+        }
     }
-    let controllers = owners.iter().filter(|owner| owner["controller"] == true).count();
-    if controllers > 1 {
-        let detail = "Only one reference can have Controller set to true";
-        errors.push(FieldError::invalid("metadata.ownerReferences", Value::from(controllers), detail));
+    check_controllers(owners, errors);
+}
+
+fn check_controllers(owners: &[Value], errors: &mut Vec<FieldError>) {
+    let text = |owner: &Value, key: &str| owner[key].as_str().unwrap_or_default().to_owned();
+    let mut controllers = owners.iter().filter(|owner| owner["controller"] == true);
+    let Some(first) = controllers.next() else { return };
+    for other in controllers {
+        let [first, other] = [first, other].map(|owner| format!("{}/{}", text(owner, "kind"), text(owner, "name")));
+        let detail = format!(
+            "Only one reference can have Controller set to true. Found \"true\" in references for {first} and {other}"
+        );
+        errors.push(FieldError::invalid("metadata.ownerReferences", owners, detail));
     }
 }
 
@@ -159,7 +180,12 @@ mod tests {
     #[test_case(json!({}) => "metadata.name: Required value: name or generateName is required"; "no name")]
     #[test_case(json!({"name": "a", "finalizers": ["/x"]}) => "metadata.finalizers: Invalid value: \"/x\": prefix part must be non-empty"; "finalizer")]
     #[test_case(json!({"name": "a", "namespace": "n"}) => "metadata.namespace: Forbidden: not allowed on this type"; "namespace")]
-    #[test_case(json!({"name": "a", "ownerReferences": [{"apiVersion": "v1", "kind": "K", "name": "n"}]}) => "metadata.ownerReferences[0].uid: Invalid value: \"\": must not be empty"; "owner")]
+    #[test_case(json!({"name": "a", "ownerReferences": [{"apiVersion": "v1", "kind": "K", "name": "n"}]}) => "metadata.ownerReferences[0].uid: Required value: must not be empty"; "owner")]
+    #[test_case(json!({"name": "a", "ownerReferences": [{"apiVersion": "a/b/c", "kind": "K", "name": "n", "uid": "u"}]}) => "metadata.ownerReferences[0].apiVersion: Invalid value: \"a/b/c\": must be <group>/<version> or <version>"; "version of an owner")]
+    #[test_case(json!({"name": "a", "ownerReferences": [{"apiVersion": "v1", "kind": "Event", "name": "n", "uid": "u"}]}) => r#"metadata.ownerReferences[0]: Invalid value: {"apiVersion":"v1","kind":"Event","name":"n","uid":"u"}: /v1, Kind=Event is disallowed from being an owner"#; "an event")]
+    #[test_case(json!({"name": "a".repeat(254)}) => format!("metadata.name: Invalid value: \"{}\": must be no more than 253 characters", "a".repeat(254)); "long name")]
+    #[test_case(json!({"name": "a", "generateName": "a".repeat(254)}) => format!("metadata.generateName: Invalid value: \"{}\": must be no more than 253 characters", "a".repeat(254)); "long prefix")]
+    #[test_case(json!({"name": "a", "labels": {format!("{}/x", "a".repeat(254)): ""}}) => format!("metadata.labels: Invalid value: \"{}/x\": prefix part must be no more than 253 bytes", "a".repeat(254)); "long key")]
     fn metadata(metadata: Value) -> String {
         let errors = check_metadata(&json!({"metadata": metadata}), false, NameRule::Subdomain);
         if errors.is_empty() { String::new() } else { crate::field::join(&errors) }

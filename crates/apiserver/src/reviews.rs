@@ -63,10 +63,6 @@ impl Review {
         self.kind().to_lowercase()
     }
 
-    pub fn name(self) -> Name {
-        Name::new(self.group(), &self.plural())
-    }
-
     /// The question with its answer.
     pub fn answer(self, user: &User, mut asked: Value) -> Result<Value> {
         let spec = &asked["spec"];

@@ -41,13 +41,15 @@ pub struct Status {
     pub details: Map<String, Value>,
     /// A continue token, for lists that can go on although their revision is gone.
     pub next: Option<String>,
+    /// Told as text: no API is there that could tell it as an object.
+    pub plain: bool,
 }
 
 pub type Result<T, E = Box<Status>> = std::result::Result<T, E>;
 
 impl Status {
     fn new(code: u16, reason: &'static str, message: impl Into<String>) -> Box<Status> {
-        Box::new(Status { code, reason, message: message.into(), details: Map::new(), next: None })
+        Box::new(Status { code, reason, message: message.into(), details: Map::new(), next: None, plain: false })
     }
 
     fn about(mut self: Box<Self>, name: &Name, object: &str) -> Box<Status> {
@@ -117,6 +119,18 @@ impl Status {
         Status::new(404, "NotFound", "the server could not find the requested resource")
     }
 
+    /// For a path where there is not even an API.
+    pub fn no_page() -> Box<Status> {
+        let mut status = Status::new(404, "NotFound", "404 page not found");
+        status.plain = true;
+        status
+    }
+
+    /// For a path of a built-in kind that does not take the method.
+    pub fn method_not_known() -> Box<Status> {
+        Status::new(405, "MethodNotAllowed", "the server does not allow this method on the requested resource")
+    }
+
     pub fn method_not_allowed(name: &Name, action: &str) -> Box<Status> {
         let message = format!("{action} is not supported on resources of kind \"{name}\"");
         Status::new(405, "MethodNotAllowed", message).about(name, "")
@@ -129,6 +143,14 @@ impl Status {
 
     pub fn already_exists(name: &Name, object: &str) -> Box<Status> {
         Status::new(409, "AlreadyExists", format!("{name} {object:?} already exists")).about(name, object)
+    }
+
+    /// Every name that was made up for an object was taken.
+    pub fn no_name_found(name: &Name, object: &str) -> Box<Status> {
+        let message = format!(
+            "{name} {object:?} already exists, the server was not able to generate a unique name for the object"
+        );
+        Status::new(409, "AlreadyExists", message).about(name, object).retry_after(1)
     }
 
     pub fn conflict(name: &Name, object: &str, why: impl fmt::Display) -> Box<Status> {
@@ -209,7 +231,7 @@ impl Status {
             "kind": "Status", "apiVersion": "v1", "metadata": metadata, "status": "Failure",
             "message": self.message, "reason": self.reason, "code": self.code,
         });
-        if !self.details.is_empty() || matches!(self.code, 404 | 422) {
+        if !self.details.is_empty() || matches!(self.code, 404 | 405 | 422) {
             status["details"] = Value::Object(self.details.clone());
         }
         status

@@ -89,7 +89,10 @@ fn a_scale_has_the_form_that_autoscalers_know() {
                          "creationTimestamp": meta["creationTimestamp"]}});
         assert_eq!(read.body, wanted);
 
-        let mut next = read.body.clone();
+        // None is not printed, as Kubernetes prints none.
+        let none = http.merge(&scale, json!({"spec": {"replicas": 0}})).await;
+        assert_eq!((none.code, &none.body["spec"]), (200, &json!({})));
+        let mut next = http.merge(&scale, json!({"spec": {"replicas": 3}})).await.body;
         next["spec"]["replicas"] = 7.into();
         let put = http.json("PUT", &format!("{scale}?fieldManager=hpa"), next.clone()).await;
         assert_eq!((put.code, &put.body["spec"]["replicas"]), (200, &json!(7)));
@@ -116,7 +119,7 @@ fn a_scale_has_the_form_that_autoscalers_know() {
         let apply = |query: &str| (format!("{scale}?fieldManager=ops&{query}"), config.to_string());
         let (path, body) = apply("");
         let refused = http.send("PATCH", &path, "application/apply-patch+yaml", body).await;
-        let text = "Apply failed with 1 conflict: conflict with \"hpa\" with subresource \"scale\" using example.com/v1: .spec.count";
+        let text = "Apply failed with 1 conflict: conflict with \"hpa\" with subresource \"scale\" using autoscaling/v1: .spec.replicas";
         assert_eq!((refused.code, refused.body["message"].as_str()), (409, Some(text)));
         let (path, body) = apply("force=true");
         let forced = http.send("PATCH", &path, "application/apply-patch+yaml", body).await;

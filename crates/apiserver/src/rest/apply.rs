@@ -5,8 +5,8 @@ use serde_json::Value;
 use super::{
     ATTEMPTS_MAX, Api, Call,
     admit::{self, Scope},
+    intent::{Candidate, Intent},
     own::{self, Author, Claims},
-    update::{Candidate, Intent},
 };
 use crate::{
     decode::{self, Decoded},
@@ -15,6 +15,7 @@ use crate::{
     object,
     resource::Resource,
     route::Target,
+    scale,
     serve::answer::Warnings,
     status::{Result, Status},
 };
@@ -27,11 +28,9 @@ pub struct Apply {
 
 impl Apply {
     pub fn parse(call: &Call) -> Result<Apply> {
-        let force =
-            call.query.get("force").is_some_and(|text| !matches!(text, "0") && !text.eq_ignore_ascii_case("false"));
         let decoded = decode::yaml(&call.body)
             .map_err(|error| Status::bad_request(format!("error encoding patch: yaml: {error}")))?;
-        Ok(Apply { decoded, force })
+        Ok(Apply { decoded, force: call.query.flag("force") })
     }
 
     /// The configuration for one object: in its place, and in the form that is stored.
@@ -77,7 +76,13 @@ impl Author<'_> {
     fn refusal(&self, config: &Value, error: ApplyError) -> Box<Status> {
         let resource = self.resource;
         match error {
-            ApplyError::Conflicts(conflicts) => Status::apply_conflict(conflicts.message(), conflicts.causes()),
+            ApplyError::Conflicts(conflicts) => {
+                // Through a scale everybody is seen to have written scales.
+                let scale = self.scope == Scope::Scale;
+                let conflicts =
+                    if scale { conflicts.through(scale::API_VERSION, &["spec", "replicas"]) } else { conflicts };
+                Status::apply_conflict(conflicts.message(), conflicts.causes())
+            }
             ApplyError::Merge(why) => Status::bad_request(format!("failed to merge config: {why}")),
             ApplyError::Typed(why) => Status::bad_request(format!(
                 "failed to create typed patch object ({}/{}; {}, Kind={}): {why}",

@@ -18,13 +18,13 @@ use crate::{
     admission::{self, Attributes, Operation},
     crd,
     decode::Decoded,
-    name, object,
+    method, name, object,
     resource::{Resource, Role},
     route::Target,
     schema,
     serve::answer::Warnings,
     status::{Result, Status},
-    store::{Change, Outcome, Seen},
+    store::{Change, Entry, Outcome, Seen},
 };
 
 impl Api {
@@ -63,10 +63,11 @@ impl Api {
         warnings: &mut Warnings,
     ) -> Result<Value> {
         let (mode, dry_run) = (call.query.field_validation()?, call.query.dry_run()?);
+        let mut last = None;
         for _ in 0..ATTEMPTS_MAX {
             let resource = self.resource(target)?;
             if resource.namespaced && target.namespace.is_none() {
-                return Err(Status::unknown_resource());
+                return Err(method::missing(&resource.group));
             }
             let mut said = Warnings::default();
             let mut object = decoded.value.clone();
@@ -105,8 +106,8 @@ impl Api {
             versions::fit(&resource, &mut object);
             let key = resource.key(target.namespace.as_deref(), &name);
             if dry_run {
-                if self.store.get(&key).await?.is_some() {
-                    return Err(Status::already_exists(&resource.name(), &name));
+                if let Some(entry) = self.store.get(&key).await? {
+                    return Err(taken(&resource, &name, Some(&entry)));
                 }
                 self.say(&resource, "create", said, warnings);
                 return present::one(&resource, object, call);
@@ -116,7 +117,7 @@ impl Api {
                 None => self.encoded(&resource, &object).await?,
             };
             let bytes = bytes.to_string();
-            let seen = Seen { key, revision: 0 };
+            let seen = Seen { key: key.clone(), revision: 0 };
             let guards = Api::guards(&resource, policed);
             match self.store.write(&seen, &guards, Change::Put(bytes.as_bytes())).await? {
                 Outcome::Done(revision) => {
@@ -124,12 +125,17 @@ impl Api {
                     return self.created(&resource, object, revision, call).await;
                 }
                 // A generated name that is taken: the next one will not be.
-                Outcome::Moved if object::meta(&decoded.value, "name").is_empty() => {}
-                Outcome::Moved => return Err(Status::already_exists(&resource.name(), &name)),
+                Outcome::Moved if object::meta(&decoded.value, "name").is_empty() => {
+                    last = Some((resource.name(), name))
+                }
+                Outcome::Moved => return Err(taken(&resource, &name, self.store.get(&key).await?.as_ref())),
                 Outcome::GuardMoved => self.guards_moved(&guards).await?,
             }
         }
-        Err(Status::server_timeout("create", "others were faster each time"))
+        match last {
+            Some((resource, name)) => Err(Status::no_name_found(&resource, &name)),
+            None => Err(Status::server_timeout("create", "others were faster each time")),
+        }
     }
 
     async fn created(&self, resource: &Resource, mut object: Value, revision: i64, call: &Call) -> Result<Value> {
@@ -190,6 +196,15 @@ impl Api {
         let others: Vec<&Value> = others.iter().map(|definition| &definition.object).collect();
         crd::decide_status(object, &others);
     }
+}
+
+/// A name is taken, by something that may be on its way out.
+fn taken(resource: &Resource, name: &str, by: Option<&Entry>) -> Box<Status> {
+    let mut refused = Status::already_exists(&resource.name(), name);
+    if by.and_then(|entry| admit::stored(resource, entry).ok()).is_some_and(|object| object::is_deleting(&object)) {
+        refused.message = format!("object is being deleted: {}", refused.message);
+    }
+    refused
 }
 
 /// The namespace a request is in. A namespace is in itself.

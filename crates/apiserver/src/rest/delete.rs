@@ -5,9 +5,7 @@ use serde_json::{Value, json};
 use super::{
     ATTEMPTS_MAX, Api, Call,
     admit::{encode, readable, stored},
-    delete_options, is_kept_namespace,
-    options::{ListOptions, Start},
-    police, present,
+    delete_options, is_kept_namespace, options, police, present,
     shown::Wanted,
 };
 use crate::{
@@ -36,9 +34,10 @@ impl Demands {
         let dry_run = call.query.dry_run()?;
         let mut options = police::options(call, "DeleteOptions");
         if call.body.is_empty() {
-            delete_options::check(&json!({"propagationPolicy": call.query.get("propagationPolicy")}))?;
+            delete_options::check(&delete_options::from_query(&call.query)?)?;
+            let said = |key: &str| call.query.given(key).map(str::to_owned);
             let by = Some((call.user.clone(), options));
-            return Ok(Demands { dry_run, by, ..Demands::default() });
+            return Ok(Demands { uid: said("uid"), version: said("resourceVersion"), dry_run, by });
         }
         let body: Value = match call.body.starts_with(protobuf::MAGIC) {
             true => protobuf::decode(&call.body)
@@ -64,14 +63,17 @@ impl Demands {
 
     fn check(&self, resource: &Resource, object: &Value) -> Result<()> {
         let checks = [
-            ("UID", &self.uid, object::meta(object, "uid")),
-            ("ResourceVersion", &self.version, object::meta(object, "resourceVersion")),
+            ("UID", &self.uid, object::meta(object, "uid"), "deleted and then recreated"),
+            ("ResourceVersion", &self.version, object::meta(object, "resourceVersion"), "modified"),
         ];
-        for (what, wanted, found) in checks {
+        for (what, wanted, found, fate) in checks {
             if let Some(wanted) = wanted.as_ref().filter(|wanted| *wanted != found) {
-                let why =
-                    format!("Precondition failed: {what} in precondition: {wanted}, {what} in object meta: {found}");
-                return Err(Status::conflict(&resource.name(), object::meta(object, "name"), why));
+                let why = format!(
+                    "the {what} in the precondition ({wanted}) does not match the {what} in record ({found}). The object might \
+                     have been {fate}"
+                );
+                // Kubernetes names the kind here, where it names the resource elsewhere.
+                return Err(Status::conflict(&resource.kind_name(), object::meta(object, "name"), why));
             }
         }
         Ok(())
@@ -94,13 +96,9 @@ impl Api {
     pub async fn delete_collection(&self, target: &Target, call: &Call, warnings: &mut Warnings) -> Result<Value> {
         let demands = Demands::parse(call)?;
         let resource = self.resource(target)?;
-        if resource.role == Role::Namespace {
-            return Err(Status::method_not_allowed(&resource.name(), "deletecollection"));
-        }
         let selector =
             Selector::parse(call.query.get("labelSelector"), call.query.get("fieldSelector"), &resource.selectable)?;
-        let options =
-            ListOptions { start: Start::Newest { at_least: 0 }, limit: call.query.number("limit")?.unwrap_or(0) };
+        let options = options::list(&call.query)?;
         let listed = self.listed(&resource, target.namespace.as_deref(), &selector, &options, Wanted::Trees).await?;
         let (revision, objects) = (listed.revision, listed.trees());
         for object in &objects {

@@ -1,6 +1,6 @@
 //! How something is to be deleted, as the body of the request says it.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::Call;
 use crate::{
@@ -8,6 +8,7 @@ use crate::{
     field::FieldError,
     form,
     patch::unlike,
+    serve::query::Query,
     status::{Name, Result, Status},
 };
 
@@ -22,6 +23,15 @@ pub fn parse(call: &Call) -> Result<Value> {
         true => Ok(body),
         false => Err(parse(unlike(&body, &format!("Go value of type {}", form::HEADER)))),
     }
+}
+
+/// From the address, which counts where there is no body.
+pub fn from_query(query: &Query) -> Result<Value> {
+    Ok(json!({
+        "gracePeriodSeconds": query.number("gracePeriodSeconds")?,
+        "orphanDependents": query.choice("orphanDependents"),
+        "propagationPolicy": query.given("propagationPolicy"),
+    }))
 }
 
 /// Whether a value has the type of a field.
@@ -79,10 +89,18 @@ fn faults(options: &Value) -> Vec<FieldError> {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
     use test_case::test_case;
 
     use super::*;
+
+    #[test_case("propagationPolicy=Orphan&gracePeriodSeconds=0&orphanDependents" => "422"; "both")]
+    #[test_case("propagationPolicy=" => "422"; "an empty policy")]
+    #[test_case("gracePeriodSeconds=x" => "400"; "no number")]
+    #[test_case("gracePeriodSeconds=5&propagationPolicy=Background" => ""; "sound")]
+    fn addresses(text: &str) -> String {
+        let checked = from_query(&Query::parse(text)).and_then(|options| check(&options));
+        checked.err().map(|status| status.code.to_string()).unwrap_or_default()
+    }
 
     /// As kube-apiserver 1.37 answers them.
     #[test_case(json!(null) => ""; "nothing")]

@@ -11,6 +11,8 @@ mod gate;
 #[cfg(test)]
 mod gate_tests;
 mod hub;
+mod intent;
+mod kept;
 mod list;
 mod options;
 mod own;
@@ -39,14 +41,14 @@ use tokio::sync::{Notify, watch as channel};
 pub use self::{
     admit::{document, encode, stored},
     backlog::Limits,
+    intent::Intent,
     printed::Printed,
-    update::Intent,
 };
 use crate::{
     admission::Policies,
     builtin,
     catalog::Catalog,
-    object,
+    method, object,
     resource::{Resource, Role},
     route::Target,
     serve::{accept::Form, auth::User, metrics::Metrics, query::Query},
@@ -98,10 +100,7 @@ impl Api {
     pub fn resource(&self, target: &Target) -> Result<Arc<Resource>> {
         let catalog = self.catalog.borrow().clone();
         let found = catalog.get(&target.group, &target.version, &target.plural).cloned();
-        let resource = found.ok_or_else(Status::unknown_resource)?;
-        let misplaced = target.namespace.is_some() && !resource.namespaced
-            || target.namespace.is_none() && resource.namespaced && target.name.is_some();
-        if misplaced { Err(Status::unknown_resource()) } else { Ok(resource) }
+        found.filter(|resource| !method::misplaced(resource, target)).ok_or_else(|| method::missing(&target.group))
     }
 
     /// Waits until what was written to a definition or a policy at `revision` is heeded here.

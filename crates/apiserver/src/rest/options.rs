@@ -52,7 +52,7 @@ pub fn list(query: &Query) -> Result<ListOptions> {
     let limit = query.number("limit")?.unwrap_or_default().max(0);
     query.number("timeoutSeconds")?;
     let rule = query.get("resourceVersionMatch");
-    if query.get("sendInitialEvents").is_some() {
+    if query.choice("sendInitialEvents").is_some() {
         return Err(forbidden("sendInitialEvents", "sendInitialEvents is forbidden for list"));
     }
     if let Some(text) = query.get("continue") {
@@ -100,7 +100,7 @@ pub enum WatchStart {
 pub fn watch(query: &Query) -> Result<WatchStart> {
     let revision = version(query)?;
     query.number("limit")?;
-    let (initial, rule) = (query.get("sendInitialEvents"), query.get("resourceVersionMatch"));
+    let (initial, rule) = (query.choice("sendInitialEvents"), query.get("resourceVersionMatch"));
     match (initial, rule) {
         (None, Some(_)) => {
             let detail = "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided";
@@ -113,8 +113,10 @@ pub fn watch(query: &Query) -> Result<WatchStart> {
         _ => {}
     }
     Ok(match (initial, revision) {
-        (Some("true" | "1"), revision) => WatchStart::State { mark: true, at_least: revision.unwrap_or_default() },
-        (Some(_), None | Some(0)) => WatchStart::After(0),
+        (Some(true), revision) => {
+            WatchStart::State { mark: query.flag("allowWatchBookmarks"), at_least: revision.unwrap_or_default() }
+        }
+        (Some(false), None | Some(0)) => WatchStart::After(0),
         (None, None | Some(0)) => WatchStart::State { mark: false, at_least: 0 },
         (_, Some(revision)) => WatchStart::After(revision),
     })
@@ -146,7 +148,8 @@ mod tests {
 
     #[test_case("" => "State { mark: false, at_least: 0 }"; "none")]
     #[test_case("resourceVersion=9" => "After(9)"; "after")]
-    #[test_case("sendInitialEvents=true&resourceVersionMatch=NotOlderThan" => "State { mark: true, at_least: 0 }"; "initial events")]
+    #[test_case("sendInitialEvents=true&resourceVersionMatch=NotOlderThan" => "State { mark: false, at_least: 0 }"; "initial events")]
+    #[test_case("sendInitialEvents&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=1" => "State { mark: true, at_least: 0 }"; "initial events and a mark")]
     #[test_case("sendInitialEvents=false&resourceVersionMatch=NotOlderThan" => "After(0)"; "no initial events")]
     #[test_case("sendInitialEvents=true" => "422"; "initial events without rule")]
     #[test_case("resourceVersionMatch=NotOlderThan" => "422"; "a rule for nothing")]

@@ -5,7 +5,7 @@ use std::{borrow::Cow, collections::BTreeSet};
 use fieldgate::Gating;
 use serde_json::Value;
 
-use super::{Call, admit::Scope, gate::Hub, update::Intent, views::Views};
+use super::{Call, admit::Scope, gate::Hub, intent::Intent, views::Views};
 use crate::{
     field::FieldError,
     managed::{self, Held, Managers, Reset, Writer},
@@ -214,7 +214,7 @@ pub fn manager(call: &Call, intent: &Intent) -> Result<String> {
         Intent::Patch(_) => {
             let force = call
                 .query
-                .get("force")
+                .choice("force")
                 .map(|_| FieldError::forbidden("force", "may not be specified for non-apply patch"));
             named(call, "PatchOptions", force.into_iter().collect())
         }

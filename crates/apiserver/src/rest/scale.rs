@@ -5,9 +5,9 @@ use serde_json::{Value, json};
 use super::{
     Call,
     admit::{self, Scope},
+    intent::{Candidate, Intent},
     own::Author,
     present,
-    update::{Candidate, Intent},
 };
 use crate::{
     form::{self, Kind},
@@ -22,9 +22,17 @@ use crate::{
 /// An object in the form of the part that was read or written.
 pub fn part(resource: &Resource, scope: Scope, object: Value, call: &Call) -> Result<Value> {
     match scope {
-        Scope::Scale => present::shown(&scale::columns(), of(resource)?.of(&object)?, call),
+        Scope::Scale => present::shown(&scale::columns(), printed(of(resource)?.of(&object)?), call),
         _ => present::one(resource, object, call),
     }
+}
+
+/// As Kubernetes prints it: a wish for none is left out.
+fn printed(mut scale: Value) -> Value {
+    if scale["spec"]["replicas"] == 0 {
+        scale["spec"] = json!({});
+    }
+    scale
 }
 
 /// An object as policies see it: the part that is written, where that has a form of its own.

@@ -5,23 +5,17 @@ use serde_json::Value;
 use super::{
     ATTEMPTS_MAX, Api, Call,
     admit::{self, Scope, encode, serve, stored},
-    apply::Apply,
     create::place_of,
     gate::{Gated, Hub, Raw, Sides},
-    own::{self, Author, Claims},
-    police, scale,
-    strict::{self, Form},
-    versions,
+    intent::{Candidate, Intent},
+    kept::{carry_over, check_version, keep_gates},
+    own::{self, Author},
+    police, scale, versions,
     views::Views,
 };
 use crate::{
     admission::{self, Attributes, Operation},
-    crd,
-    decode::Decoded,
-    field::FieldError,
-    form::{self, Sent},
     object,
-    patch::Patch,
     resource::{Resource, Role},
     route::Target,
     schema,
@@ -29,85 +23,6 @@ use crate::{
     status::{Result, Status},
     store::{Change, Outcome, Seen},
 };
-
-/// What a client wants the object to become.
-pub enum Intent {
-    Replace(Decoded),
-    Patch(Patch),
-    Apply(Apply),
-}
-
-/// What an object is to become, before the server has had its say.
-pub struct Candidate {
-    pub object: Value,
-    /// What was wished for, where gates have already kept something out.
-    pub wanted: Option<Value>,
-    pub claims: Claims,
-}
-
-impl Intent {
-    pub fn replace(resource: &Resource, target: &Target, call: &Call) -> Result<Intent> {
-        let mut decoded = admit::body(resource, Scope::of(target), call)?;
-        admit::check_place(&mut decoded.value, target.namespace.as_deref(), target.name.as_deref())?;
-        Ok(Intent::Replace(decoded))
-    }
-
-    /// What a patch makes of an object, or of its scale, in the place that is patched.
-    pub fn patched(
-        &self,
-        patch: &Patch,
-        resource: &Resource,
-        target: &Target,
-        scope: Scope,
-        old: &Value,
-    ) -> Result<Value> {
-        let mut object = patch.apply(old)?;
-        let api_version = resource.api_version();
-        form::check(&mut object, &admit::kind(resource, &api_version, scope), Sent::Patched)?;
-        admit::check_place(&mut object, target.namespace.as_deref(), target.name.as_deref())?;
-        Ok(object)
-    }
-
-    fn candidate(&self, author: &Author<'_>, target: &Target, old: &Value) -> Result<Candidate> {
-        if author.scope == Scope::Scale {
-            return author.rescaled(self, target, old);
-        }
-        let object = match self {
-            Intent::Replace(decoded) => decoded.value.clone(),
-            Intent::Patch(patch) => self.patched(patch, author.resource, target, author.scope, old)?,
-            Intent::Apply(apply) => return author.applied(old, &apply.config(author.resource, target)?, apply),
-        };
-        let claims = author.given(Some(old), &object);
-        Ok(Candidate { object, wanted: None, claims })
-    }
-
-    /// Fields that nobody knows or that come twice. `unknown` are those that were taken out of the object.
-    fn check_fields(&self, step: &Step<'_>, unknown: &[String], warnings: &mut Warnings) -> Result<()> {
-        let Step { resource, call, scope, old, .. } = *step;
-        let mode = call.query.field_validation()?;
-        let part = |old: &Value| scale::seen(resource, scope, old).unwrap_or_default();
-        let made = |patch: &Patch| patch.apply(&part(old)).unwrap_or_default();
-        let sent = match (scope, self) {
-            (Scope::Scale, Intent::Replace(decoded)) => Some(decoded.value.clone()),
-            (Scope::Scale, Intent::Apply(apply)) => Some(apply.decoded.value.clone()),
-            (Scope::Scale, Intent::Patch(patch)) => Some(made(patch)),
-            _ => None,
-        };
-        // What the whole has no place for was never put into it.
-        let strange = sent.map(|mut sent| schema::prune(&crate::scale::SCHEMA, &mut sent));
-        let unknown = strange.as_deref().unwrap_or(unknown);
-        let api_version = resource.api_version();
-        let kind = admit::kind(resource, &api_version, scope);
-        match self {
-            Intent::Replace(decoded) => strict::check(&kind, &Form::Whole(&decoded.twice), unknown, mode, warnings),
-            Intent::Apply(apply) => strict::check(&kind, &Form::Apply(&apply.decoded.twice), unknown, mode, warnings),
-            Intent::Patch(patch) => {
-                let form = Form::Patch { faults: &patch.faults, made: &|| made(patch) };
-                strict::check(&kind, &form, unknown, mode, warnings)
-            }
-        }
-    }
-}
 
 impl Api {
     pub async fn update(
@@ -118,6 +33,7 @@ impl Api {
         warnings: &mut Warnings,
     ) -> Result<Value> {
         let scope = Scope::of(target);
+        call.query.field_validation()?;
         let (dry_run, name) = (call.query.dry_run()?, target.name.as_deref().unwrap_or_default());
         for _ in 0..ATTEMPTS_MAX {
             let resource = self.resource(target)?;
@@ -203,7 +119,7 @@ impl Api {
         author.elsewhere = elsewhere.then_some(&leave);
         let Candidate { mut object, wanted, claims } = intent.candidate(&author, target, old)?;
         views.complete()?;
-        check_version(resource, &object, old, matches!(intent, Intent::Replace(_)))?;
+        check_version(resource, &object, old, scope, matches!(intent, Intent::Replace(_)))?;
         let unknown = schema::prune(&resource.schema, &mut object);
         intent.check_fields(step, &unknown, &mut said)?;
         let mut object = carry_over(resource, object, old, scope);
@@ -257,14 +173,14 @@ impl Api {
 
 /// All that the way of an update depends on.
 #[derive(Clone, Copy)]
-struct Step<'a> {
-    resource: &'a Resource,
+pub struct Step<'a> {
+    pub resource: &'a Resource,
     target: &'a Target,
     intent: &'a Intent,
-    scope: Scope,
-    call: &'a Call,
+    pub scope: Scope,
+    pub call: &'a Call,
     raw: Raw<'a>,
-    old: &'a Value,
+    pub old: &'a Value,
 }
 
 /// An object that is good to be stored, if no policy has anything against it.
@@ -291,84 +207,4 @@ impl Prepared {
 /// A namespace ends when its content is gone, which the janitor sees to.
 fn has_own_end(resource: &Resource, object: &Value) -> bool {
     resource.role == Role::Namespace && object["spec"]["finalizers"].as_array().is_some_and(|list| !list.is_empty())
-}
-
-/// The version the client has seen must be the one that is there.
-fn check_version(resource: &Resource, object: &Value, old: &Value, whole: bool) -> Result<()> {
-    let name = object::meta(old, "name");
-    let (uid, own) = (object::meta(object, "uid"), object::meta(old, "uid"));
-    if whole && !uid.is_empty() && uid != own {
-        // The key is told as Kubernetes tells it, without what is before all keys.
-        let key = resource.key(Some(object::meta(old, "namespace")).filter(|space| !space.is_empty()), name);
-        let why = format!(
-            "StorageError: invalid object, Code: 4, Key: {}, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in \
-             precondition: {uid}, UID in object meta: {own}",
-            key.trim_start_matches("/registry")
-        );
-        return Err(Status::conflict(&resource.name(), name, why));
-    }
-    match object::meta(object, "resourceVersion") {
-        "" | "0" if !resource.unconditional_update => {
-            let error = FieldError::invalid("metadata.resourceVersion", 0, "must be specified for an update");
-            // Kubernetes names the resource here, where it names the kind elsewhere.
-            return Err(Status::invalid(&resource.name(), name, &[error]));
-        }
-        "" | "0" => {}
-        version if version != object::meta(old, "resourceVersion") => {
-            return Err(Status::modified(&resource.name(), name));
-        }
-        _ => {}
-    }
-    let changed = ["uid", "deletionTimestamp"].into_iter().filter(|key| {
-        let new = object::meta(object, key);
-        !new.is_empty() && new != object::meta(old, key)
-    });
-    let immutable =
-        |key: &str| FieldError::invalid(format!("metadata.{key}"), object::meta(object, key), "field is immutable");
-    let errors: Vec<FieldError> = changed.map(immutable).collect();
-    match errors.is_empty() {
-        true => Ok(()),
-        false => Err(Status::invalid(&resource.kind_name(), name, &errors)),
-    }
-}
-
-/// What a write of this scope cannot change stays.
-fn carry_over(resource: &Resource, mut object: Value, old: &Value, scope: Scope) -> Value {
-    let set = |object: &mut Value, key: &str, value: Option<&Value>| match value {
-        Some(value) => object[key] = value.clone(),
-        None => drop(object.as_object_mut().map(|object| object.remove(key))),
-    };
-    if scope == Scope::Status {
-        let mut whole = old.clone();
-        set(&mut whole, "status", object.get("status"));
-        return whole;
-    }
-    for key in
-        ["uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation", "resourceVersion"]
-    {
-        object::keep(&mut object, key, old);
-    }
-    for key in ["selfLink", "managedFields"] {
-        object::meta_mut(&mut object).remove(key);
-    }
-    if resource.has_status {
-        set(&mut object, "status", old.get("status"));
-    }
-    if resource.role == Role::Namespace {
-        set(&mut object, "spec", old.get("spec"));
-    }
-    object
-}
-
-/// Clients with types of their own drop fields they do not know: a PUT without gates is no wish to remove them.
-fn keep_gates(object: &mut Value, old: &Value, warnings: &mut Warnings) {
-    let stanza = &old["spec"]["customFeatureGates"];
-    if stanza.is_object()
-        && object["spec"].is_object()
-        && object["spec"].get("customFeatureGates").is_none()
-        && !crd::gates(old).gates.is_empty()
-    {
-        object["spec"]["customFeatureGates"] = stanza.clone();
-        warnings.add("spec.customFeatureGates: kept, as the update leaves it out; set featureGates to [] to remove it");
-    }
 }

@@ -57,11 +57,8 @@ struct Watch {
 impl Api {
     pub async fn watch(&self, target: &Target, call: &Call) -> Result<impl Stream<Item = Bytes> + Send + use<>> {
         let resource = self.resource(target)?;
-        let mut fields = call.query.get("fieldSelector").unwrap_or_default().to_owned();
-        if let Some(name) = &target.name {
-            fields = format!("metadata.name={name},{fields}");
-        }
-        let selector = Selector::parse(call.query.get("labelSelector"), Some(&fields), &resource.selectable)?;
+        let fields = call.query.get("fieldSelector");
+        let selector = Selector::parse(call.query.get("labelSelector"), fields, &resource.selectable)?;
         let start = options::watch(&call.query)?;
         let seconds = match call.query.number("timeoutSeconds")? {
             Some(seconds) if seconds > 0 => seconds as u64,
@@ -281,7 +278,7 @@ impl Watch {
     }
 
     fn bookmark(&mut self, revision: i64, initial_end: bool) -> std::result::Result<(), Ended> {
-        let mut metadata = json!({"resourceVersion": revision.to_string(), "creationTimestamp": null});
+        let mut metadata = json!({"resourceVersion": revision.to_string()});
         if initial_end {
             metadata["annotations"] = json!({INITIAL_END: "true"});
         }

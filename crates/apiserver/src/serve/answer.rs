@@ -60,7 +60,10 @@ fn respond(code: u16, content_type: &str, body: Body) -> Response<Body> {
 }
 
 pub fn refusal(status: &Status) -> Response<Body> {
-    let mut response = json(status.code, &status.to_json());
+    let mut response = match status.plain {
+        true => text(status.code, format!("{}\n", status.message)),
+        false => json(status.code, &status.to_json()),
+    };
     if let Some(seconds) = status.retry_after_seconds() {
         response.headers_mut().insert(RETRY_AFTER, seconds.into());
     }

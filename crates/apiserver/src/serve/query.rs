@@ -46,15 +46,22 @@ impl Query {
     }
 
     pub fn get(&self, key: &str) -> Option<&str> {
-        self.pairs
-            .iter()
-            .find(|(name, _)| name == key)
-            .map(|(_, value)| value.as_str())
-            .filter(|value| !value.is_empty())
+        self.given(key).filter(|value| !value.is_empty())
     }
 
+    /// The same, where nothing is something too.
+    pub fn given(&self, key: &str) -> Option<&str> {
+        self.pairs.iter().find(|(name, _)| name == key).map(|(_, value)| value.as_str())
+    }
+
+    /// Whether something is asked for.
     pub fn flag(&self, key: &str) -> bool {
-        matches!(self.get(key), Some("true" | "1"))
+        self.choice(key) == Some(true)
+    }
+
+    /// What is said about something that can be on or off, if anything is: all but `false` and `0` is yes, also nothing.
+    pub fn choice(&self, key: &str) -> Option<bool> {
+        self.given(key).map(|value| value != "0" && !value.eq_ignore_ascii_case("false"))
     }
 
     pub fn number(&self, key: &str) -> Result<Option<i64>> {
@@ -121,7 +128,22 @@ pub fn decode(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use test_case::test_case;
+
     use super::*;
+
+    #[test_case("" => None; "not said")]
+    #[test_case("watch" => Some(true); "the name alone")]
+    #[test_case("watch=" => Some(true); "no value")]
+    #[test_case("watch=x" => Some(true); "any value")]
+    #[test_case("watch=00" => Some(true); "two digits")]
+    #[test_case("watch=1" => Some(true); "one")]
+    #[test_case("watch=0" => Some(false); "zero")]
+    #[test_case("watch=False" => Some(false); "false in any case")]
+    #[test_case("watch=false&watch=true" => Some(false); "the first counts")]
+    fn choices(text: &str) -> Option<bool> {
+        Query::parse(text).choice("watch")
+    }
 
     #[test]
     fn parameters_are_decoded() {

@@ -86,6 +86,17 @@ impl Http {
         Answer { code, body: serde_json::from_slice(&bytes).unwrap_or_default(), warnings }
     }
 
+    /// What a request without a body gets: code, content type and bytes.
+    pub async fn raw(&mut self, method: &str, path: &str) -> (u16, String, Bytes) {
+        let request = http::Request::builder().method(method).uri(path).header("host", &self.host);
+        let request = request.header("content-type", "application/merge-patch+json").body(Full::default());
+        self.sender.ready().await.expect("the connection is open");
+        let response = self.sender.send_request(request.expect("a request")).await.expect("an answer");
+        let kind = response.headers().get("content-type").and_then(|value| value.to_str().ok()).unwrap_or_default();
+        let (kind, code) = (kind.to_owned(), response.status().as_u16());
+        (code, kind, response.into_body().collect().await.expect("a body").to_bytes())
+    }
+
     /// What is there in this form: code, content type and bytes.
     pub async fn get_bytes(&mut self, path: &str, accept: &str) -> (u16, String, Bytes) {
         let request = http::Request::builder().uri(path).header("host", &self.host).header("accept", accept);

@@ -1,0 +1,98 @@
+//! What an update cannot change, or must not by oversight.
+
+use serde_json::Value;
+
+use super::admit::Scope;
+use crate::{
+    crd,
+    field::FieldError,
+    object,
+    resource::{Resource, Role},
+    serve::answer::Warnings,
+    status::{Result, Status},
+};
+
+/// The version the client has seen must be the one that is there.
+pub fn check_version(resource: &Resource, object: &Value, old: &Value, scope: Scope, whole: bool) -> Result<()> {
+    let name = object::meta(old, "name");
+    let (uid, own) = (object::meta(object, "uid"), object::meta(old, "uid"));
+    if whole && !uid.is_empty() && uid != own {
+        // The key is told as Kubernetes tells it, without what is before all keys.
+        let key = resource.key(Some(object::meta(old, "namespace")).filter(|space| !space.is_empty()), name);
+        let why = format!(
+            "StorageError: invalid object, Code: 4, Key: {}, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in \
+             precondition: {uid}, UID in object meta: {own}",
+            key.trim_start_matches("/registry")
+        );
+        return Err(Status::conflict(&resource.name(), name, why));
+    }
+    match object::meta(object, "resourceVersion") {
+        "" | "0" if !resource.unconditional_update => {
+            let error = FieldError::invalid("metadata.resourceVersion", 0, "must be specified for an update");
+            // Kubernetes names the resource here, where it names the kind elsewhere.
+            return Err(Status::invalid(&resource.name(), name, &[error]));
+        }
+        "" | "0" => {}
+        version if version != object::meta(old, "resourceVersion") => {
+            return Err(Status::modified(&resource.name(), name));
+        }
+        _ => {}
+    }
+    let changed = ["uid", "deletionTimestamp"].into_iter().filter(|key| {
+        let new = object::meta(object, key);
+        !new.is_empty() && new != object::meta(old, key)
+    });
+    let immutable =
+        |key: &str| FieldError::invalid(format!("metadata.{key}"), object::meta(object, key), "field is immutable");
+    let mut errors: Vec<FieldError> = changed.map(immutable).collect();
+    let grace = |object: &Value| object["metadata"]["deletionGracePeriodSeconds"].clone();
+    if scope == Scope::Main && !grace(object).is_null() && grace(object) != grace(old) {
+        let field = "metadata.deletionGracePeriodSeconds";
+        errors.push(FieldError::invalid(field, grace(object), "field is immutable"));
+    }
+    match errors.is_empty() {
+        true => Ok(()),
+        false => Err(Status::invalid(&resource.kind_name(), name, &errors)),
+    }
+}
+
+/// What a write of this scope cannot change stays.
+pub fn carry_over(resource: &Resource, mut object: Value, old: &Value, scope: Scope) -> Value {
+    let set = |object: &mut Value, key: &str, value: Option<&Value>| match value {
+        Some(value) => object[key] = value.clone(),
+        None => drop(object.as_object_mut().map(|object| object.remove(key))),
+    };
+    if scope == Scope::Status {
+        let mut whole = old.clone();
+        set(&mut whole, "status", object.get("status"));
+        return whole;
+    }
+    for key in
+        ["uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation", "resourceVersion"]
+    {
+        object::keep(&mut object, key, old);
+    }
+    for key in ["selfLink", "managedFields"] {
+        object::meta_mut(&mut object).remove(key);
+    }
+    if resource.has_status {
+        set(&mut object, "status", old.get("status"));
+    }
+    if resource.role == Role::Namespace {
+        set(&mut object, "spec", old.get("spec"));
+    }
+    object
+}
+
+/// Clients with types of their own drop fields they do not know: a PUT without gates is no wish to remove them.
+pub fn keep_gates(object: &mut Value, old: &Value, warnings: &mut Warnings) {
+    let stanza = &old["spec"]["customFeatureGates"];
+    if stanza.is_object()
+        && object["spec"].is_object()
+        && object["spec"].get("customFeatureGates").is_none()
+        && !crd::gates(old).gates.is_empty()
+    {
+        object["spec"]["customFeatureGates"] = stanza.clone();
+        warnings.add("spec.customFeatureGates: kept, as the update leaves it out; set featureGates to [] to remove it");
+    }
+}
