@@ -104,13 +104,6 @@ fn newer_version() {
     refused(&place, &[], "3.9");
 }
 
-#[test]
-fn authentication() {
-    let place = used();
-    change_db(&place, |batch| schema::auth::put_enabled(batch, true));
-    refused(&place, &[], "authentication is enabled");
-}
-
 /// A `member add` of a member that never came: alone this one has no quorum, unless it is told to go on alone.
 #[test]
 fn second_member_in_the_log() {
