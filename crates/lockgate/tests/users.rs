@@ -128,6 +128,26 @@ async fn a_features_write_on_every_path() {
     }
 }
 
+/// Below the gate's version features are refused before anything is proposed: not even that is for nobody to know.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn below_the_gates_version() {
+    let place = Place::new();
+    let member = place.start(&["--initial-cluster-version=3.7", ON, QUICK]);
+    common::wait_for_version(&member.client().await, "3.7.0").await;
+    add_users(&member).await;
+    outsiders_learn_nothing_below(&member).await;
+    let alice = as_user(&member, "alice").await;
+    refused(alice.increment(one()).await, "it needs cluster version 3.8");
+}
+
+async fn outsiders_learn_nothing_below(member: &Member) {
+    refused(member.client().await.increment(one()).await, NOBODY);
+    for (path, body) in [("/v3/kv/put", r#"{"key":"bg==","value":"bg=="}"#), ("/v3/kv/range", r#"{"key":"bg=="}"#)] {
+        let (code, text) = ask(member, "POST", path, &[("Grpc-Metadata-Require-Feature", FEATURE)], body);
+        assert!(code != 200 && text.contains(NOBODY), "{path}: {code} {text}");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn replayed_after_a_restart_and_full() {
     let place = Place::new();

@@ -153,6 +153,8 @@ impl Context {
         if has_gate() {
             return Ok(());
         }
+        // Who may not ask learns nothing of features and versions.
+        self.require_login().await?;
         // This member may be behind.
         self.linearize().await?;
         if has_gate() { Ok(()) } else { Err(status::feature_needs_version(feature, self.node.cluster_version())) }
