@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use crate::{
     Gating,
     tree::{Field, Here},
-    write::freeze,
+    write::{Absent, freeze},
 };
 
 impl Gating {
@@ -21,7 +21,7 @@ impl Gating {
 
 fn strip(here: &Here<'_>, schema: &mut Value) -> bool {
     let Some(schema) = schema.as_object_mut() else { return false };
-    let mut changed = schema.get_mut("default").is_some_and(|default| freeze(here, None, default));
+    let mut changed = schema.get_mut("default").is_some_and(|default| freeze(here, None, default, Absent::Remove));
     changed |= strip_fields(here, schema);
     changed |= strip_entries(here, schema);
     let items = schema.get_mut("items").zip(here.items());
@@ -57,6 +57,8 @@ fn strip_entries(here: &Here<'_>, schema: &mut Map<String, Value>) -> bool {
         if known || !strip_place(&place, &mut own) {
             continue;
         }
+        // A map gets no entries by default, and a field would.
+        own.as_object_mut().and_then(|own| own.remove("default"));
         let fields = schema.entry("properties").or_insert_with(|| Value::Object(Map::new()));
         if let Some(fields) = fields.as_object_mut() {
             fields.insert(name.to_owned(), own);

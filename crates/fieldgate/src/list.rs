@@ -31,6 +31,27 @@ pub(crate) fn pair(keys: &ListKeys, items: &[Value], others: &[Value]) -> Vec<Op
     pairs
 }
 
+/// The items of a list by their keys; of several with one key the first.
+pub(crate) struct Items<'a, 'v> {
+    keys: &'a ListKeys,
+    by_keys: BTreeMap<String, &'v Value>,
+}
+
+impl<'a, 'v> Items<'a, 'v> {
+    pub(crate) fn of(keys: &'a ListKeys, items: &'v [Value]) -> Items<'a, 'v> {
+        let mut by_keys = BTreeMap::new();
+        for (text, item) in items.iter().filter_map(|item| Some((keys_text(keys, item)?, item))) {
+            by_keys.entry(text).or_insert(item);
+        }
+        Items { keys, by_keys }
+    }
+
+    /// The item that has these keys.
+    pub(crate) fn find(&self, keys: &Value) -> Option<&'v Value> {
+        self.by_keys.get(&keys_text(self.keys, keys)?).copied()
+    }
+}
+
 /// The indexes of `0..len` that no pair leads to.
 pub(crate) fn unpaired(pairs: &[Option<usize>], len: usize) -> Vec<usize> {
     let mut free = vec![true; len];

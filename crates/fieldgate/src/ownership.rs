@@ -1,13 +1,13 @@
 //! Ownership is frozen like the value: claims at and below a frozen field stay as they were.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, collections::BTreeSet};
 
 use serde_json::{Map, Value};
 
 use crate::{
     FieldsV1Error, Gating,
     fields_v1::{Element, FieldSet},
-    list,
+    list::Items,
     settled::is_settled,
     tree::Here,
 };
@@ -111,10 +111,11 @@ fn claims(entry: Option<&Value>) -> Result<FieldSet, FieldsV1Error> {
 /// `after` outside frozen places, and `before` in those whose value is there.
 fn freeze(here: &Here<'_>, before: Option<&FieldSet>, after: Option<&FieldSet>, value: Option<&Value>) -> FieldSet {
     let mut result = FieldSet { itself: after.is_some_and(|set| set.itself), ..FieldSet::default() };
-    let elements = |set: Option<&'_ FieldSet>| set.map(|set| set.below.keys().cloned().collect::<Vec<_>>());
-    for element in [elements(before), elements(after)].into_iter().flatten().flatten() {
-        let (old, new) = (below(before, &element), below(after, &element));
-        let (next, value) = step(here, &element, value);
+    let elements: BTreeSet<&String> = [before, after].into_iter().flatten().flat_map(|set| set.below.keys()).collect();
+    let ways = Ways::of(here, value);
+    for element in elements {
+        let (old, new) = (below(before, element), below(after, element));
+        let (next, value) = ways.step(element);
         let set = if next.is_empty() {
             new.cloned()
         } else if next.off().is_some() {
@@ -123,7 +124,7 @@ fn freeze(here: &Here<'_>, before: Option<&FieldSet>, after: Option<&FieldSet>, 
             Some(freeze(&next, old, new, value))
         };
         if let Some(set) = set.filter(|set| !set.is_empty()) {
-            result.below.insert(element, set);
+            result.below.insert(element.clone(), set);
         }
     }
     result
@@ -133,18 +134,26 @@ fn below<'a>(set: Option<&'a FieldSet>, element: &str) -> Option<&'a FieldSet> {
     set?.below.get(element)
 }
 
-/// Where an element of a set leads: to which gated places, and to what value.
-fn step<'a, 'v>(here: &Here<'a>, element: &str, value: Option<&'v Value>) -> (Here<'a>, Option<&'v Value>) {
-    match Element::parse(element) {
-        Element::Field(name) => (here.step(name), value.and_then(|value| value.as_object()?.get(name))),
-        Element::Item(keys_of_item) => match here.items() {
-            None => (Here::default(), None),
-            Some((keys, next)) => {
-                let items = value.and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
-                let mate = list::pair(keys, &[keys_of_item], items)[0];
-                (next, mate.map(|index| &items[index]))
+/// Where the elements of sets lead from one place: to which gated places, and to what values.
+struct Ways<'a, 'v> {
+    here: &'a Here<'a>,
+    value: Option<&'v Value>,
+    items: Option<(Items<'a, 'v>, Here<'a>)>,
+}
+
+impl<'a, 'v> Ways<'a, 'v> {
+    fn of(here: &'a Here<'a>, value: Option<&'v Value>) -> Ways<'a, 'v> {
+        let list = value.and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+        Ways { here, value, items: here.items().map(|(keys, next)| (Items::of(keys, list), next)) }
+    }
+
+    fn step(&self, element: &str) -> (Here<'a>, Option<&'v Value>) {
+        match (Element::parse(element), &self.items) {
+            (Element::Field(name), _) => {
+                (self.here.step(name), self.value.and_then(|value| value.as_object()?.get(name)))
             }
-        },
-        Element::Other => (Here::default(), None),
+            (Element::Item(keys_of_item), Some((items, next))) => (next.clone(), items.find(&keys_of_item)),
+            (Element::Item(_), None) | (Element::Other, _) => (Here::default(), None),
+        }
     }
 }

@@ -45,27 +45,47 @@ impl Gating {
     ///
     /// Parents of frozen fields are never created or repaired. Without `stored` all frozen fields are cut out.
     pub fn apply(&self, stored: Option<&Value>, new: &mut Value) -> bool {
-        !self.is_idle() && freeze(&Here::root(self), stored, new)
+        !self.is_idle() && freeze(&Here::root(self), stored, new, Absent::Remove)
+    }
+
+    /// Gives `new` every frozen field that `from` has, and leaves the others as they are: what somebody wished for, on top of
+    /// what it gets.
+    pub fn lay_over(&self, from: &Value, new: &mut Value) {
+        freeze(&Here::root(self), Some(from), new, Absent::Keep);
     }
 }
 
+/// What becomes of a frozen field that is not stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Absent {
+    Remove,
+    Keep,
+}
+
 /// Invariant: `here` is not frozen itself; topmost frozen places are found on the way down.
-pub(crate) fn freeze(here: &Here<'_>, stored: Option<&Value>, new: &mut Value) -> bool {
+pub(crate) fn freeze(here: &Here<'_>, stored: Option<&Value>, new: &mut Value, absent: Absent) -> bool {
     match new {
-        Value::Object(new) => freeze_object(here, stored.and_then(Value::as_object), new),
-        Value::Array(new) => freeze_list(here, stored.and_then(Value::as_array).map_or(&[], Vec::as_slice), new),
+        Value::Object(new) => freeze_object(here, stored.and_then(Value::as_object), new, absent),
+        Value::Array(new) => {
+            freeze_list(here, stored.and_then(Value::as_array).map_or(&[], Vec::as_slice), new, absent)
+        }
         _ => false,
     }
 }
 
-fn freeze_object(here: &Here<'_>, stored: Option<&Map<String, Value>>, new: &mut Map<String, Value>) -> bool {
+fn freeze_object(
+    here: &Here<'_>,
+    stored: Option<&Map<String, Value>>,
+    new: &mut Map<String, Value>,
+    absent: Absent,
+) -> bool {
     let mut changed = false;
     for Field { name, place: next, .. } in here.fields() {
         let before = stored.and_then(|fields| fields.get(name));
         if next.off().is_some() {
-            changed |= put_back(name, before, new);
+            changed |= put_back(name, before, new, absent);
         } else if let Some(value) = new.get_mut(name) {
-            changed |= freeze(&next, before, value);
+            changed |= freeze(&next, before, value, absent);
         }
     }
     let next = here.entries();
@@ -74,13 +94,14 @@ fn freeze_object(here: &Here<'_>, stored: Option<&Map<String, Value>>, new: &mut
     }
     // A path never ends with [*], so entries are not frozen as such.
     for (key, value) in new.iter_mut().filter(|(key, _)| !here.has_name(key)) {
-        changed |= freeze(&next, stored.and_then(|fields| fields.get(key)), value);
+        changed |= freeze(&next, stored.and_then(|fields| fields.get(key)), value, absent);
     }
     changed
 }
 
-fn put_back(name: &str, before: Option<&Value>, new: &mut Map<String, Value>) -> bool {
+fn put_back(name: &str, before: Option<&Value>, new: &mut Map<String, Value>, absent: Absent) -> bool {
     match before {
+        None if absent == Absent::Keep => false,
         None => new.remove(name).is_some(),
         Some(before) if new.get(name) == Some(before) => false,
         Some(before) => {
@@ -90,12 +111,12 @@ fn put_back(name: &str, before: Option<&Value>, new: &mut Map<String, Value>) ->
     }
 }
 
-fn freeze_list(here: &Here<'_>, stored: &[Value], new: &mut [Value]) -> bool {
+fn freeze_list(here: &Here<'_>, stored: &[Value], new: &mut [Value], absent: Absent) -> bool {
     let Some((keys, next)) = here.items() else { return false };
     let pairs = list::pair(keys, new, stored);
     let mut changed = false;
     for (item, mate) in new.iter_mut().zip(pairs).filter(|(item, _)| item.is_object()) {
-        changed |= freeze(&next, mate.map(|index| &stored[index]), item);
+        changed |= freeze(&next, mate.map(|index| &stored[index]), item, absent);
     }
     changed
 }

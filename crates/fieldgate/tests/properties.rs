@@ -19,6 +19,21 @@ fn apply(gates: &Gates, stored: Option<&Value>, new: &Value) -> Value {
     result
 }
 
+/// One look at every item: whoever stops applying a frozen field of each of many items must not hold up the server.
+#[test]
+fn claims_on_the_items_of_a_long_list() {
+    let gates =
+        json!({ "featureGates": [{ "name": "G", "preRelease": "alpha", "fieldPaths": [".spec.ports[*].host"] }] });
+    let gating = Gating::new(&self::gates(&gates), &schema());
+    let items: Vec<Value> = (0..20_000).map(|port| json!({ "port": port, "host": 1 })).collect();
+    let value = json!({ "spec": { "ports": items } });
+    let before = model::claims_of_object(&schema(), &value);
+    let entry = |fields: &Value| json!({ "manager": "m", "operation": "Apply", "fieldsV1": fields });
+    let after = [entry(&gating.unfrozen(&before).unwrap())];
+    let kept = gating.freeze_managed_fields(&[entry(&before)], &after, &value).unwrap();
+    assert_eq!(kept[0]["fieldsV1"], before);
+}
+
 proptest! {
     #[test]
     fn a_write_is_what_the_model_says(stanza in stanza(), stored in prop::option::of(object()), new in object()) {

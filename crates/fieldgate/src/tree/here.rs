@@ -6,7 +6,7 @@ use crate::schema::ListKeys;
 /// All nodes that one place in an object is at: `.m.k` can be at `.m['k']` and at `.m[*]`.
 ///
 /// Mostly that is one node, which takes no memory of its own.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Here<'a> {
     first: Option<&'a Node>,
     more: Vec<&'a Node>,

@@ -1,6 +1,8 @@
 //! The write step written down once more, in the plainest way: path by path, place by place, with no tree.
 
-use fieldgate::{Gates, Path, Step, resolve};
+use std::collections::BTreeSet;
+
+use fieldgate::{Gate, Gates, Path, PreRelease, Step, resolve};
 use serde_json::{Map, Value, json};
 
 /// One step in an object that exists: a key, or a list item by its keys.
@@ -66,6 +68,76 @@ fn hops<'a>(step: &Step, schema: &Value, place: Place, value: &'a Value) -> Vec<
     }
 }
 
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Told {
+    Dropped,
+    NotUpdated,
+    NotRemoved,
+    RemovedWithParent,
+    Deprecated,
+}
+
+/// What the caller is told of a write of `new` where it could read `stored`: by place, with the gate of each.
+pub fn told(gates: &Gates, schema: &Value, stored: Option<&Value>, new: &Value) -> BTreeSet<(String, Told)> {
+    let objects: Vec<&Value> = stored.into_iter().chain([new]).collect();
+    let frozen: Vec<Place> = objects.iter().flat_map(|object| frozen_places(gates, schema, object)).collect();
+    let in_frozen = |place: &Place| (1..place.len()).any(|len| frozen.iter().any(|other| other == &place[..len]));
+    let mut told = BTreeSet::new();
+    for gate in &gates.gates {
+        let paths = gate.field_paths.iter();
+        let places = paths.flat_map(|path| objects.iter().flat_map(move |object| places(path, schema, object)));
+        for place in places.filter(|place| !in_frozen(place)) {
+            told.extend(told_of(gates, gate, schema, stored, new, &place).map(|told| (gate.name.clone(), told)));
+        }
+    }
+    told
+}
+
+fn told_of(
+    gates: &Gates,
+    gate: &Gate,
+    schema: &Value,
+    stored: Option<&Value>,
+    new: &Value,
+    place: &[Hop],
+) -> Option<Told> {
+    let before = stored.and_then(|stored| get(schema, stored, place));
+    let sent = get(schema, new, place);
+    if gate.is_on() {
+        // Used is what is there and was not, or was another, but for what is frozen in it.
+        let open = |object: &Value| get(schema, &write(gates, schema, None, object), place).cloned();
+        let used = sent.is_some() && stored.and_then(open) != open(new);
+        return (used && gate.pre_release == PreRelease::Deprecated).then_some(Told::Deprecated);
+    }
+    let parent = get(schema, new, &place[..place.len() - 1]).is_some_and(Value::is_object);
+    match (before, sent) {
+        (before, sent) if before == sent => None,
+        (None, _) => Some(Told::Dropped),
+        (Some(_), _) if !parent => Some(Told::RemovedWithParent),
+        (Some(_), Some(_)) => Some(Told::NotUpdated),
+        (Some(_), None) => Some(Told::NotRemoved),
+    }
+}
+
+/// Defaults, from the outside in.
+pub fn fill(schema: &Value, value: &mut Value) {
+    match value {
+        Value::Object(fields) => {
+            for (name, field) in schema["properties"].as_object().into_iter().flatten() {
+                if let (None, Some(default)) = (fields.get(name), field.get("default")) {
+                    fields.insert(name.clone(), default.clone());
+                }
+            }
+            for (name, value) in fields {
+                let own = schema["properties"].get(name).or(schema.get("additionalProperties"));
+                own.into_iter().for_each(|schema| fill(schema, value));
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(|item| fill(&schema["items"], item)),
+        _ => {}
+    }
+}
+
 fn keys(list: &Value, item: &Value) -> Vec<Value> {
     let names = list["x-kubernetes-list-map-keys"].as_array().expect("a keyed list");
     let default = |name: &str| list["items"]["properties"][name]["default"].clone();
@@ -116,9 +188,11 @@ pub fn claims(schema: &Value, value: &Value) -> Value {
             let hop = |name: &String| Hop::Key(name.clone());
             fields.iter().map(|(name, value)| (format!("f:{name}"), claims(below(schema, &hop(name)), value))).collect()
         }
-        Value::Array(items) if schema.get("items").is_some() => {
-            items.iter().map(|item| (element(schema, &keys(schema, item)), claims(&schema["items"], item))).collect()
-        }
+        Value::Array(items) if schema.get("x-kubernetes-list-type").is_some() => items
+            .iter()
+            .filter(|item| item.is_object())
+            .map(|item| (element(schema, &keys(schema, item)), claims(&schema["items"], item)))
+            .collect(),
         _ => return json!({}),
     };
     if !below.is_empty() {
