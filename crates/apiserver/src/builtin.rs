@@ -1,5 +1,8 @@
 //! The kinds that are there without a definition: few, and only what custom resources and their controllers lean on.
 
+mod content;
+mod tls;
+
 use std::sync::Arc;
 
 use serde_json::{Value, json};
@@ -11,8 +14,10 @@ use crate::{
     resource::{Resource, Role},
     reviews,
     schema::Schema,
-    table::{Column, Source},
+    table::Column,
 };
+
+pub use self::content::{caution, faults};
 
 pub const DEFINITIONS: (&str, &str, &str) = ("apiextensions.k8s.io", "v1", "customresourcedefinitions");
 /// No definition can be in these.
@@ -20,6 +25,9 @@ pub const GROUPS: [&str; 5] =
     [DEFINITIONS.0, "coordination.k8s.io", admission::GROUP, reviews::AUTHENTICATION, reviews::AUTHORIZATION];
 /// These exist always and cannot be deleted.
 pub const NAMESPACES: [&str; 4] = ["default", "kube-system", "kube-public", "kube-node-lease"];
+
+/// Holds every namespace until its content is gone.
+pub const NAMESPACE_FINALIZER: &str = "kubernetes";
 
 pub fn resources() -> Vec<Resource> {
     let mut resources = vec![config_maps(), namespaces(), secrets(), leases(), definitions()];
@@ -44,6 +52,11 @@ pub fn resource(basics: Basics<'_>) -> Resource {
     // Kinds that say how the server itself behaves: what is wanted of them has a generation, and nobody overwrites it unseen.
     let governs = matches!(role, Role::Definition | Role::Policy | Role::Binding);
     let name_rule = if role == Role::Namespace { NameRule::Label } else { NameRule::Subdomain };
+    let selectable = match role {
+        Role::Secret => vec!["type".to_owned()],
+        Role::Namespace => vec!["status.phase".to_owned()],
+        _ => Vec::new(),
+    };
     Resource {
         group: group.to_owned(),
         version: "v1".to_owned(),
@@ -58,17 +71,18 @@ pub fn resource(basics: Basics<'_>) -> Resource {
         scale: None,
         name_rule,
         has_generation: governs,
-        unconditional_update: !governs,
-        strategic: role != Role::Definition,
+        unconditional_update: !governs && role != Role::Lease,
+        strategic: true,
         stored_version: crate::resource::group_version(group, "v1"),
         stored_schema: None,
         schema: Schema::parse(&schema),
+        schemas: None,
         rules: None,
         types: Arc::new(Types::from([(crate::resource::group_version(group, "v1"), Node::of_object(&schema))])),
         published: schema,
         columns,
         deprecation: None,
-        selectable: Vec::new(),
+        selectable,
         converter: None,
         role,
         gating: None,
@@ -84,10 +98,14 @@ fn map_of_text(description: &str) -> Value {
     json!({"type": "object", "description": description, "additionalProperties": {"type": "string"}})
 }
 
-fn count(maps: &'static [&'static str]) -> Column {
-    let mut column = Column::path("Data", "integer", ".data", "How many entries there are.");
-    column.source = Source::Count(maps);
-    column
+/// Text to show; none is nothing.
+pub fn words(text: &Value) -> Value {
+    text.as_str().unwrap_or_default().into()
+}
+
+/// How many entries a map has.
+fn entries(map: &Value) -> usize {
+    map.as_object().map_or(0, serde_json::Map::len)
 }
 
 fn config_maps() -> Resource {
@@ -97,6 +115,10 @@ fn config_maps() -> Resource {
                        "additionalProperties": {"type": "string", "format": "byte"}},
         "immutable": {"type": "boolean", "description": "If true, the entries cannot be changed any more."},
     }});
+    let data = "Data contains the configuration data. Each key must consist of alphanumeric characters, '-', '_' or '.'. Values \
+        with non-UTF-8 byte sequences must use the BinaryData field. The keys stored in Data must not overlap with the keys in \
+        the BinaryData field, this is enforced during validation process.";
+    let data = Column::cell("Data", "string", data, |map| (entries(&map["data"]) + entries(&map["binaryData"])).into());
     resource(Basics {
         group: "",
         plural: "configmaps",
@@ -105,7 +127,7 @@ fn config_maps() -> Resource {
         namespaced: true,
         role: Role::Plain,
         schema,
-        columns: vec![Column::name(), count(&["data", "binaryData"]), Column::age()],
+        columns: vec![Column::name(), data, Column::age()],
     })
 }
 
@@ -117,7 +139,13 @@ fn secrets() -> Resource {
         "type": json!({"type": "string", "description": "What the entries are for.", "default": "Opaque"}),
         "immutable": {"type": "boolean", "description": "If true, the entries cannot be changed any more."},
     }});
-    let kind = Column::path("Type", "string", ".type", "What the entries are for.");
+    let kind = "Used to facilitate programmatic handling of secret data. More info: \
+        https://kubernetes.io/docs/concepts/configuration/secret/#secret-types";
+    let kind = Column::cell("Type", "string", kind, |secret| words(&secret["type"]));
+    let data = "Data contains the secret data. Each key must consist of alphanumeric characters, '-', '_' or '.'. The serialized \
+        form of the secret data is a base64 encoded string, representing the arbitrary (possibly non-string) data value here. \
+        Described in https://tools.ietf.org/html/rfc4648#section-4";
+    let data = Column::cell("Data", "string", data, |secret| entries(&secret["data"]).into());
     resource(Basics {
         group: "",
         plural: "secrets",
@@ -126,7 +154,7 @@ fn secrets() -> Resource {
         namespaced: true,
         role: Role::Secret,
         schema,
-        columns: vec![Column::name(), kind, count(&["data"]), Column::age()],
+        columns: vec![Column::name(), kind, data, Column::age()],
     })
 }
 
@@ -141,7 +169,9 @@ fn namespaces() -> Resource {
                            "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type"],
                            "description": "Why it is not gone yet."}}},
     }});
-    let status = Column::path("Status", "string", ".status.phase", "Active or Terminating.");
+    let status = Column::cell("Status", "string", "The status of the namespace", |namespace| {
+        words(&namespace["status"]["phase"])
+    });
     resource(Basics {
         group: "",
         plural: "namespaces",
@@ -167,21 +197,22 @@ fn leases() -> Resource {
             "preferredHolder": text("Who should hold it next."),
         }},
     }});
-    let holder = Column::path("Holder", "string", ".spec.holderIdentity", "Who holds the lease now.");
+    let holder = "holderIdentity contains the identity of the holder of a current lease. If Coordinated Leader Election is used, \
+        the holder identity must be equal to the elected LeaseCandidate.metadata.name field.";
+    let holder = Column::cell("Holder", "string", holder, |lease| words(&lease["spec"]["holderIdentity"]));
     resource(Basics {
         group: "coordination.k8s.io",
         plural: "leases",
         kind: "Lease",
         short_names: &[],
         namespaced: true,
-        role: Role::Plain,
+        role: Role::Lease,
         schema,
         columns: vec![Column::name(), holder, Column::age()],
     })
 }
 
 fn definitions() -> Resource {
-    let created = Column::path("Created At", "string", ".metadata.creationTimestamp", "When it was made.");
     resource(Basics {
         group: DEFINITIONS.0,
         plural: DEFINITIONS.2,
@@ -190,7 +221,7 @@ fn definitions() -> Resource {
         namespaced: false,
         role: Role::Definition,
         schema: definition_schema(),
-        columns: vec![Column::name(), created],
+        columns: vec![Column::name(), Column::created()],
     })
 }
 

@@ -131,7 +131,7 @@ impl Catalog {
 }
 
 /// Released before beta before alpha, newer before older, anything else last: `v2, v1, v1beta2, v1alpha1, foo`.
-fn priority(version: &str) -> (u8, u64, u64, std::cmp::Reverse<String>) {
+pub fn priority(version: &str) -> (u8, u64, u64, std::cmp::Reverse<String>) {
     let other = (0, 0, 0, std::cmp::Reverse(version.to_owned()));
     let Some(rest) = version.strip_prefix('v') else { return other };
     let digits = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());

@@ -3,18 +3,28 @@
 use serde_json::{Value, json};
 
 use crate::{
+    admission, builtin,
     catalog::Catalog,
     method,
     resource::{Resource, group_version},
     reviews::{self, Review},
     route::Discovery,
     scale,
+    serve::health,
     status::Result,
 };
 
 /// The content type of the answer that has everything.
 pub const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
-const STATUS_VERBS: [&str; 3] = ["get", "patch", "update"];
+/// Groups that are there without a definition, the first first.
+const ORDER: [&str; 6] = [
+    "",
+    reviews::AUTHENTICATION,
+    reviews::AUTHORIZATION,
+    admission::GROUP,
+    builtin::DEFINITIONS.0,
+    "coordination.k8s.io",
+];
 
 /// Every group with its versions and resources; `/api` has the core group, `/apis` the others.
 pub fn aggregated(catalog: &Catalog, core: bool) -> Value {
@@ -30,23 +40,30 @@ fn aggregated_group(catalog: &Catalog, group: &str, versions: &[String]) -> Valu
             let resources: Vec<Value> =
                 catalog.of_version(group, version).map(|resource| aggregated_resource(resource)).collect();
             let asked = reviews_of(group, version).map(|review| {
-                let kind = json!({"group": group, "version": version, "kind": review.kind()});
-                json!({"resource": review.plural(), "responseKind": kind, "scope": "Cluster",
+                json!({"resource": review.plural(), "responseKind": own_kind(review.kind()), "scope": "Cluster",
                        "singularResource": review.singular(), "verbs": ["create"]})
             });
             let resources: Vec<Value> = resources.into_iter().chain(asked).collect();
             json!({"version": version, "resources": resources, "freshness": "Current"})
         })
         .collect();
-    let mut metadata = json!({"creationTimestamp": null});
+    let mut metadata = json!({});
     if !group.is_empty() {
         metadata["name"] = group.into();
     }
     json!({"metadata": metadata, "versions": versions})
 }
 
+/// A kind of the group and version that it is told in.
+fn own_kind(kind: &str) -> Value {
+    json!({"group": "", "version": "", "kind": kind})
+}
+
 fn aggregated_resource(resource: &Resource) -> Value {
-    let kind = json!({"group": resource.group, "version": resource.version, "kind": resource.kind});
+    let kind = match resource.custom() {
+        Some(_) => json!({"group": resource.group, "version": resource.version, "kind": resource.kind}),
+        None => own_kind(&resource.kind),
+    };
     let mut item = json!({
         "resource": resource.plural, "responseKind": kind, "scope": if resource.namespaced { "Namespaced" } else { "Cluster" },
         "singularResource": resource.singular, "verbs": resource.verbs(),
@@ -57,15 +74,29 @@ fn aggregated_resource(resource: &Resource) -> Value {
     if !resource.categories.is_empty() {
         item["categories"] = json!(resource.categories);
     }
-    let status = json!({"subresource": "status", "responseKind": kind, "verbs": STATUS_VERBS});
-    let scale = json!({"subresource": "scale", "verbs": STATUS_VERBS,
-                       "responseKind": {"group": "autoscaling", "version": "v1", "kind": scale::KIND}});
-    let parts = [(resource.has_status, status), (resource.scale.is_some(), scale)];
-    let parts: Vec<Value> = parts.into_iter().filter(|(is, _)| *is).map(|(_, part)| part).collect();
+    let part = |(name, verbs): (&str, &[&str])| {
+        let scale = json!({"group": "autoscaling", "version": "v1", "kind": scale::KIND});
+        json!({"subresource": name, "responseKind": if name == "scale" { &scale } else { &kind }, "verbs": verbs})
+    };
+    let parts: Vec<Value> = resource.parts().map(part).collect();
     if !parts.is_empty() {
         item["subresources"] = parts.into();
     }
     item
+}
+
+/// Every path under which something is found.
+pub fn paths(catalog: &Catalog) -> Value {
+    let mut paths: Vec<String> =
+        ["/api", "/apis", "/apis/", "/metrics", "/openapi/v2", "/openapi/v3", "/version"].map(str::to_owned).into();
+    for (group, versions) in groups(catalog) {
+        let root = if group.is_empty() { "/api".to_owned() } else { format!("/apis/{group}") };
+        paths.extend(versions.iter().map(|version| format!("{root}/{version}")));
+        paths.extend((!group.is_empty()).then_some(root));
+    }
+    paths.extend(health::paths());
+    paths.sort();
+    json!({"paths": paths})
 }
 
 pub fn legacy(catalog: &Catalog, asked: &Discovery, address: &str) -> Result<Value> {
@@ -97,21 +128,25 @@ pub fn legacy(catalog: &Catalog, asked: &Discovery, address: &str) -> Result<Val
             if resources.is_empty() {
                 return Err(method::missing(group));
             }
-            let group_version = group_version(group, version);
-            Ok(
-                json!({"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": group_version, "resources": resources}),
-            )
+            let mut list = json!({"kind": "APIResourceList", "groupVersion": group_version(group, version), "resources": resources});
+            // The oldest group is told as it was before lists had a version.
+            if !group.is_empty() {
+                list["apiVersion"] = "v1".into();
+            }
+            Ok(list)
         }
     }
 }
 
-/// What is kept and what can only be asked, in the order of their groups.
+/// What is kept and what can only be asked. Clients that look for a name take the first group that has it, so the kinds of
+/// Kubernetes come before those of definitions.
 fn groups(catalog: &Catalog) -> Vec<(String, Vec<String>)> {
     let mut groups = catalog.groups();
     for group in [reviews::AUTHENTICATION, reviews::AUTHORIZATION] {
         groups.push((group.to_owned(), vec![reviews::VERSION.to_owned()]));
     }
-    groups.sort_by(|a, b| a.0.cmp(&b.0));
+    let rank = |group: &str| ORDER.iter().position(|known| *known == group).unwrap_or(ORDER.len());
+    groups.sort_by(|(a, _), (b, _)| (rank(a), a).cmp(&(rank(b), b)));
     groups
 }
 
@@ -130,21 +165,24 @@ fn api_resources(resource: &Resource) -> Vec<Value> {
         "name": resource.plural, "singularName": resource.singular, "namespaced": resource.namespaced, "kind": resource.kind,
         "verbs": resource.verbs(),
     });
+    if let Some(hash) = resource.storage_version_hash() {
+        main["storageVersionHash"] = hash.into();
+    }
     if !resource.short_names.is_empty() {
         main["shortNames"] = json!(resource.short_names);
     }
     if !resource.categories.is_empty() {
         main["categories"] = json!(resource.categories);
     }
-    let status = resource.has_status.then(|| {
-        json!({"name": format!("{}/status", resource.plural), "singularName": "", "namespaced": resource.namespaced,
-               "kind": resource.kind, "verbs": STATUS_VERBS})
-    });
-    let scale = resource.scale.as_ref().map(|_| {
-        json!({"name": format!("{}/scale", resource.plural), "singularName": "", "namespaced": resource.namespaced,
-               "group": "autoscaling", "version": "v1", "kind": scale::KIND, "verbs": STATUS_VERBS})
-    });
-    std::iter::once(main).chain(status).chain(scale).collect()
+    let part = |(name, verbs): (&str, &[&str])| {
+        let mut part = json!({"name": format!("{}/{name}", resource.plural), "singularName": "",
+                              "namespaced": resource.namespaced, "kind": resource.kind, "verbs": verbs});
+        if name == "scale" {
+            (part["group"], part["version"], part["kind"]) = ("autoscaling".into(), "v1".into(), scale::KIND.into());
+        }
+        part
+    };
+    std::iter::once(main).chain(resource.parts().map(part)).collect()
 }
 
 #[cfg(test)]
@@ -171,7 +209,8 @@ mod tests {
             .iter()
             .map(|resource| resource["name"].as_str().unwrap())
             .collect();
-        assert_eq!(names, ["configmaps", "namespaces", "namespaces/status", "secrets"]);
+        assert_eq!(names, ["configmaps", "namespaces", "namespaces/finalize", "namespaces/status", "secrets"]);
+        assert_eq!(legacy_list["resources"][0]["storageVersionHash"], "qFsyl6wFWjQ=", "as kube-apiserver has it");
         assert_eq!(legacy(&catalog, &Discovery::Group("no.such".into()), "").unwrap_err().code, 404);
     }
 }

@@ -1,8 +1,10 @@
 //! What is wrong with a field of an object, in the words clients know from Kubernetes.
 
-use std::fmt;
+use std::{collections::BTreeSet, fmt};
 
 use serde_json::{Value, json};
+
+use crate::gotext;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
@@ -47,12 +49,14 @@ pub struct FieldError {
     pub fault: Fault,
     pub field: String,
     pub value: Value,
+    /// Whether the value is left out of the text, as it may be large.
+    pub silent: bool,
     pub detail: String,
 }
 
 impl FieldError {
     pub fn new(fault: Fault, field: impl Into<String>, value: Value, detail: impl Into<String>) -> FieldError {
-        FieldError { fault, field: field.into(), value, detail: detail.into() }
+        FieldError { fault, field: field.into(), value, silent: false, detail: detail.into() }
     }
 
     pub fn required(field: impl Into<String>, detail: impl Into<String>) -> FieldError {
@@ -61,6 +65,12 @@ impl FieldError {
 
     pub fn invalid(field: impl Into<String>, value: impl Into<Value>, detail: impl Into<String>) -> FieldError {
         FieldError::new(Fault::Invalid, field, value.into(), detail)
+    }
+
+    /// Invalid, with a text for the value: Kubernetes shows some in a form of its own.
+    pub fn invalid_as(field: impl Into<String>, shown: &str, detail: impl fmt::Display) -> FieldError {
+        let error = FieldError::invalid(field, Value::Null, format!("{shown}: {detail}"));
+        FieldError { silent: true, ..error }
     }
 
     pub fn forbidden(field: impl Into<String>, detail: impl Into<String>) -> FieldError {
@@ -72,7 +82,7 @@ impl FieldError {
     }
 
     pub fn not_supported(field: impl Into<String>, value: impl Into<Value>, supported: &[&str]) -> FieldError {
-        let quoted: Vec<String> = supported.iter().map(|value| format!("{value:?}")).collect();
+        let quoted: Vec<String> = supported.iter().map(|value| gotext::quote(value)).collect();
         let detail = format!("supported values: {}", quoted.join(", "));
         FieldError::new(Fault::NotSupported, field, value.into(), detail)
     }
@@ -80,8 +90,8 @@ impl FieldError {
     /// The text without the field's name.
     pub fn body(&self) -> String {
         let mut text = self.fault.texts().0.to_owned();
-        if self.fault.shows_value() {
-            text = format!("{text}: {}", self.value);
+        if self.fault.shows_value() && !self.silent {
+            text = format!("{text}: {}", gotext::shown(&self.value));
         }
         if self.detail.is_empty() { text } else { format!("{text}: {}", self.detail) }
     }
@@ -99,13 +109,9 @@ impl fmt::Display for FieldError {
 
 /// All of them in one text: one alone, several in brackets, none twice.
 pub fn join(errors: &[FieldError]) -> String {
-    let mut texts: Vec<String> = Vec::with_capacity(errors.len());
-    for error in errors {
-        let text = error.to_string();
-        if !texts.contains(&text) {
-            texts.push(text);
-        }
-    }
+    let mut told = BTreeSet::new();
+    let mut texts: Vec<String> = errors.iter().map(ToString::to_string).collect();
+    texts.retain(|text| told.insert(text.clone()));
     match texts.len() {
         1 => texts.remove(0),
         _ => format!("[{}]", texts.join(", ")),

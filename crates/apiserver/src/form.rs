@@ -1,14 +1,24 @@
 //! Whether a body is an object of a kind at all, in the words of Kubernetes' decoder, which names Go's types.
 
+mod bytes;
+mod definition;
+mod embedded;
 mod metadata;
 mod syntax;
+mod time;
+mod typed;
 
 use serde_json::Value;
 
-pub use self::metadata::{METADATA, prune_items};
+pub use self::syntax::too_large;
+pub use self::{
+    definition::prune_schema,
+    metadata::{METADATA, prune_items},
+};
 use crate::{
     field::FieldError,
-    patch, scale,
+    patch,
+    schema::Schema,
     status::{Name, Result, Status},
 };
 
@@ -43,7 +53,7 @@ enum Misform {
 pub fn check(object: &mut Value, kind: &Kind<'_>, sent: Sent<'_>) -> Result<()> {
     let fits =
         header(object, kind, sent).and_then(|()| metadata::check(&object["metadata"], kind).map_err(Misform::Unfit));
-    fits.and_then(|()| scale_fault(object, kind)).map_err(|why| refusal(why, object, kind, sent))?;
+    fits.and_then(|()| read_typed(object, kind)).map_err(|why| refusal(why, object, kind, sent))?;
     metadata::tidy(object, kind.typed);
     let text = |key: &str| object[key].as_str().unwrap_or_default().to_owned();
     let (found, expected) = (text("apiVersion"), kind.api_version);
@@ -58,16 +68,29 @@ pub fn check(object: &mut Value, kind: &Kind<'_>, sent: Sent<'_>) -> Result<()> 
     }
 }
 
-fn scale_fault(object: &Value, kind: &Kind<'_>) -> std::result::Result<(), Misform> {
-    let fault = if kind.kind == scale::KIND && kind.typed { scale::fault(object) } else { None };
-    fault.map_or(Ok(()), |why| Err(Misform::Unfit(why)))
+/// Refuses objects within the object whose header or metadata have wrong types, and brings theirs into form too.
+pub fn check_embedded(object: &mut Value, schema: &Schema, kind: &Kind<'_>, sent: Sent<'_>) -> Result<()> {
+    let fits = embedded_fault(schema, object).map_err(|error| Misform::Unfit(error.to_string()));
+    fits.map_err(|why| refusal(why, object, kind, sent))
+}
+
+/// The first fault of embedded objects in a part of an object.
+pub fn embedded_fault(schema: &Schema, value: &mut Value) -> std::result::Result<(), FieldError> {
+    embedded::check(schema, value, "")
+}
+
+fn read_typed(object: &mut Value, kind: &Kind<'_>) -> std::result::Result<(), Misform> {
+    if !kind.typed {
+        return Ok(());
+    }
+    definition::check(object, kind.kind).and_then(|()| typed::read(object, kind.kind)).map_err(Misform::Unfit)
 }
 
 /// The same of a configuration to apply, of which every word counts.
 pub fn check_applied(object: &Value, kind: &Kind<'_>) -> Result<()> {
     if !object.is_object() && !object.is_null() {
         let why = patch::unlike(object, "Go value of type map[string]interface {}");
-        let why = format!("error decoding patch: error unmarshaling JSON: while decoding JSON: {why}");
+        let why = format!("error decoding YAML: error unmarshaling JSON: while decoding JSON: {why}");
         return Err(Status::bad_request(why));
     }
     let text = |key: &str| object[key].as_str().unwrap_or_default();
@@ -79,13 +102,21 @@ pub fn check_applied(object: &Value, kind: &Kind<'_>) -> Result<()> {
         return Err(Status::bad_request(format!("invalid object type: {version}, Kind={}", text("kind"))));
     }
     let unfit = |why: String| unfit(kind.api_version, kind.kind, kind.kind, &why);
-    metadata::check(&object["metadata"], kind).map_err(unfit)
+    let typed = if kind.typed { definition::check(object, kind.kind) } else { Ok(()) };
+    metadata::check(&object["metadata"], kind).and(typed).map_err(unfit)
 }
 
 /// For a body that is not even JSON.
-pub fn unrecognized(error: &serde_json::Error, body: &[u8], kind: &str) -> Box<Status> {
+pub fn unrecognized(error: &serde_json::Error, body: &[u8], kind: &Kind<'_>) -> Box<Status> {
+    if let Some(number) = syntax::too_large(error, body) {
+        return unfit(kind.api_version, kind.kind, kind.kind, &out_of_range(&number, "Go value"));
+    }
     let why = format!("couldn't get version/kind; json parse error: {}", syntax::fault(error, body));
-    unrecognizable(&why, body, kind)
+    unrecognizable(&why, body, kind.kind)
+}
+
+pub fn out_of_range(number: &str, target: &str) -> String {
+    format!("json: cannot unmarshal number {number} into {target} of type float64")
 }
 
 /// What is wrong with JSON, in Go's words.
@@ -108,6 +139,13 @@ fn header(object: &mut Value, kind: &Kind<'_>, sent: Sent<'_>) -> std::result::R
             Value::String(_) | Value::Null => {}
             other => return Err(parse(patch::unlike(other, &format!("Go struct field .{key} of type string")))),
         }
+    }
+    if let Some(version) = object["apiVersion"].as_str().filter(|version| version.matches('/').count() > 1) {
+        return Err(Misform::Unrecognized(format!("unexpected GroupVersion string: {version}")));
+    }
+    // The group that has no name need not be left out.
+    if let Some(version) = object["apiVersion"].as_str().and_then(|version| version.strip_prefix('/')) {
+        object["apiVersion"] = version.to_owned().into();
     }
     let is_missing = |key: &str| object[key].as_str().unwrap_or_default().is_empty();
     if !kind.typed && is_missing("kind") {

@@ -129,7 +129,11 @@ async fn end_namespace(api: &Api, namespaces: &Resource, entry: &Entry, mut foun
         return Ok(false);
     }
     let seen = Seen { key: entry.key.clone(), revision: entry.revision };
-    let kept = found["spec"]["finalizers"].as_array().into_iter().flatten().filter(|name| *name != "kubernetes");
+    let kept = found["spec"]["finalizers"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter(|name| *name != builtin::NAMESPACE_FINALIZER);
     let kept: Vec<Value> = kept.cloned().collect();
     if kept.is_empty() && object::list(&found, "finalizers").is_empty() {
         api.store.write(&seen, &[], Change::Delete).await?;

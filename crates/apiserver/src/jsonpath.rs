@@ -1,150 +1,188 @@
-//! The part of Kubernetes' JSONPath that printer columns use: `.a.b`, `['x.y']`, `[0]`, `[*]`, `[?(@.k=="v")]`.
+//! Kubernetes' JSONPath, as far as printer columns can use it: `.a.b`, `['x\.y']`, `[0]`, `[-2:]`, `[*]`, `[0,2]`, `..a`, and filters such as
+//! `[?(@.k=="v")]`.
+
+mod parse;
+
+use std::cmp::Ordering;
 
 use serde_json::Value;
-
-#[derive(Clone, Debug, PartialEq)]
-enum Step {
-    Field(String),
-    Index(i64),
-    All,
-    Filter(String, Value),
-}
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct JsonPath {
     steps: Vec<Step>,
 }
 
+/// A path that leads to something of another shape than it is made for: there is nothing to show, not even what was found before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Unfit;
+
+#[derive(Clone, Debug, PartialEq)]
+enum Step {
+    Field(String),
+    All,
+    /// All that is within, and within that.
+    Recursive,
+    Slice(Slice),
+    Union(Vec<Vec<Step>>),
+    Filter(Filter),
+    Literal(Value),
+    /// A word that means nothing here; it shows when the path is used.
+    Word,
+}
+
+/// Items of a list; a single one has no `to` of its own.
+#[derive(Clone, Debug, PartialEq)]
+struct Slice {
+    from: Option<i64>,
+    to: To,
+    step: Option<i64>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+enum To {
+    Next,
+    End,
+    Before(i64),
+}
+
+#[derive(Clone, Debug, PartialEq)]
+struct Filter {
+    left: Vec<Step>,
+    /// What it is compared with, and how; without it something must be there.
+    right: Option<(String, Vec<Step>)>,
+}
+
+type Found<'a> = Result<Vec<&'a Value>, Unfit>;
+
 impl JsonPath {
     /// Reads a path such as `.spec.replicas`; the error says what is not understood.
     pub fn parse(text: &str) -> Result<JsonPath, String> {
-        let mut rest = text.trim();
-        rest = rest.strip_prefix('{').and_then(|inner| inner.strip_suffix('}')).unwrap_or(rest);
-        rest = rest.strip_prefix('$').unwrap_or(rest);
-        if !rest.starts_with('.') && !rest.starts_with('[') {
-            return Err("must be a simple json path starting with .".to_owned());
-        }
-        let mut steps = Vec::new();
-        while !rest.is_empty() {
-            let (step, after) = match rest.strip_prefix('[') {
-                Some(inner) => bracket(inner)?,
-                None => field(rest.strip_prefix('.').unwrap_or(rest))?,
-            };
-            steps.extend(step);
-            rest = after;
-        }
-        Ok(JsonPath { steps })
+        parse::steps(text).map(|steps| JsonPath { steps })
     }
 
-    /// All values at the path; a step that leads nowhere leads to none.
-    pub fn find<'a>(&self, value: &'a Value) -> Vec<&'a Value> {
-        self.steps
-            .iter()
-            .fold(vec![value], |found, step| found.into_iter().flat_map(|value| step.follow(value)).collect())
+    /// All values at the path; a field that is not there leads to none.
+    pub fn find<'a>(&'a self, value: &'a Value) -> Found<'a> {
+        walk(&self.steps, vec![value])
     }
+}
+
+fn walk<'a>(steps: &'a [Step], start: Vec<&'a Value>) -> Found<'a> {
+    steps.iter().try_fold(start, |values, step| step.follow(values))
 }
 
 impl Step {
-    fn follow<'a>(&self, value: &'a Value) -> Vec<&'a Value> {
-        match (self, value) {
-            (Step::Field(name), Value::Object(map)) => map.get(name).into_iter().collect(),
-            (Step::Index(index), Value::Array(list)) => {
-                let at = if *index < 0 { list.len() as i64 + index } else { *index };
-                usize::try_from(at).ok().and_then(|at| list.get(at)).into_iter().collect()
-            }
-            (Step::All, Value::Array(list)) => list.iter().collect(),
-            (Step::All, Value::Object(map)) => map.values().collect(),
-            (Step::Filter(name, wanted), Value::Array(list)) => {
-                list.iter().filter(|item| item.get(name) == Some(wanted)).collect()
-            }
-            _ => Vec::new(),
+    fn follow<'a>(&'a self, values: Vec<&'a Value>) -> Found<'a> {
+        match self {
+            Step::Field(name) => Ok(values.into_iter().filter_map(|value| value.as_object()?.get(name)).collect()),
+            Step::All => Ok(values.into_iter().flat_map(within).collect()),
+            Step::Recursive => Ok(values.into_iter().flat_map(descend).collect()),
+            Step::Slice(slice) => collect(values, |value| slice.items(value)),
+            Step::Union(paths) => collect(paths.iter(), |path| walk(path, values.clone())),
+            Step::Filter(filter) => collect(values, |value| filter.items(value)),
+            Step::Literal(literal) => Ok(values.iter().map(|_| literal).collect()),
+            Step::Word => Err(Unfit),
         }
     }
 }
 
-fn field(text: &str) -> Result<(Option<Step>, &str), String> {
-    // A backslash keeps the dot that follows it: `.metadata.annotations.example\.com/x`.
-    let (mut name, mut chars) = (String::new(), text.char_indices().peekable());
-    let mut end = text.len();
-    while let Some((at, c)) = chars.next() {
-        match c {
-            '\\' => name.extend(chars.next().map(|(_, c)| c)),
-            '.' | '[' => {
-                end = at;
-                break;
-            }
-            c => name.push(c),
+fn collect<'a, T>(all: impl IntoIterator<Item = T>, mut of: impl FnMut(T) -> Found<'a>) -> Found<'a> {
+    all.into_iter().try_fold(Vec::new(), |mut found, one| {
+        found.extend(of(one)?);
+        Ok(found)
+    })
+}
+
+fn within(value: &Value) -> Vec<&Value> {
+    match value {
+        Value::Array(list) => list.iter().collect(),
+        Value::Object(map) => map.values().collect(),
+        _ => Vec::new(),
+    }
+}
+
+fn descend(value: &Value) -> Vec<&Value> {
+    let inner = within(value);
+    let own = (!inner.is_empty()).then_some(value);
+    own.into_iter().chain(inner.into_iter().flat_map(descend)).collect()
+}
+
+impl Slice {
+    fn items<'a>(&self, value: &'a Value) -> Found<'a> {
+        let list = match value {
+            Value::Null => return Ok(Vec::new()),
+            other => other.as_array().ok_or(Unfit)?,
+        };
+        let (from, to) = self.range(list.len() as i64);
+        if from == to {
+            return Ok(Vec::new());
+        }
+        let (from, to) = (usize::try_from(from).map_err(|_| Unfit)?, usize::try_from(to).map_err(|_| Unfit)?);
+        let step = usize::try_from(self.step.unwrap_or(1)).ok().filter(|step| *step > 0).ok_or(Unfit)?;
+        Ok(list.get(from..to).ok_or(Unfit)?.iter().step_by(step).collect())
+    }
+
+    fn range(&self, length: i64) -> (i64, i64) {
+        let from = self.from.unwrap_or(0);
+        let to = match self.to {
+            To::End => length,
+            // The one after the last is the end.
+            To::Next if from == -1 => length,
+            To::Next => from + 1,
+            To::Before(to) => to,
+        };
+        let counted = |at: i64| if at < 0 { at + length } else { at };
+        (counted(from), counted(to))
+    }
+}
+
+impl Filter {
+    fn items<'a>(&'a self, value: &'a Value) -> Found<'a> {
+        let list = value.as_array().ok_or(Unfit)?;
+        collect(list, |item| Ok(if self.holds(item)? { vec![item] } else { Vec::new() }))
+    }
+
+    fn holds(&self, item: &Value) -> Result<bool, Unfit> {
+        let left = walk(&self.left, vec![item]);
+        let Some((operator, right)) = &self.right else { return Ok(left.is_ok_and(|found| !found.is_empty())) };
+        let right = || walk(right, vec![item]);
+        match single(left?)? {
+            None => Ok(false),
+            Some(left) => single(right()?)?.map_or(Ok(false), |right| compare(left, operator, right)),
         }
     }
-    let step = match name.as_str() {
-        "" => None,
-        "*" => Some(Step::All),
-        _ => Some(Step::Field(name)),
+}
+
+fn single(found: Vec<&Value>) -> Result<Option<&Value>, Unfit> {
+    if found.len() > 1 { Err(Unfit) } else { Ok(found.into_iter().next()) }
+}
+
+/// Only what is of one type can be compared.
+fn compare(left: &Value, operator: &str, right: &Value) -> Result<bool, Unfit> {
+    let order = match (left, right) {
+        (Value::Bool(left), Value::Bool(right)) => {
+            return match operator {
+                "==" => Ok(left == right),
+                "!=" => Ok(left != right),
+                _ => Err(Unfit),
+            };
+        }
+        (Value::String(left), Value::String(right)) => left.cmp(right),
+        (Value::Number(left), Value::Number(right)) if left.is_f64() == right.is_f64() => {
+            let exact = left.as_i64().zip(right.as_i64()).map(|(left, right)| left.cmp(&right));
+            exact.or(left.as_f64().partial_cmp(&right.as_f64())).ok_or(Unfit)?
+        }
+        _ => return Err(Unfit),
     };
-    if step.is_none() && end < text.len() && text[end..].starts_with('.') {
-        return Err("recursive descent (..) is not supported".to_owned());
+    match operator {
+        "==" => Ok(order == Ordering::Equal),
+        "!=" => Ok(order != Ordering::Equal),
+        "<" => Ok(order == Ordering::Less),
+        "<=" => Ok(order != Ordering::Greater),
+        ">" => Ok(order == Ordering::Greater),
+        ">=" => Ok(order != Ordering::Less),
+        _ => Err(Unfit),
     }
-    Ok((step, &text[end..]))
-}
-
-fn bracket(text: &str) -> Result<(Option<Step>, &str), String> {
-    let (inner, after) = text.split_once(']').ok_or("a ] is missing")?;
-    let step = if inner == "*" {
-        Step::All
-    } else if let Some(name) = quoted(inner) {
-        Step::Field(name.to_owned())
-    } else if let Some(filter) = inner.strip_prefix("?(").and_then(|inner| inner.strip_suffix(')')) {
-        parse_filter(filter)?
-    } else {
-        Step::Index(inner.trim().parse().map_err(|_| format!("[{inner}] is not understood"))?)
-    };
-    Ok((Some(step), after))
-}
-
-fn parse_filter(text: &str) -> Result<Step, String> {
-    let (left, right) = text.split_once("==").ok_or_else(|| format!("the filter {text} is not understood"))?;
-    let name = left.trim().strip_prefix("@.").ok_or_else(|| format!("the filter {text} is not understood"))?;
-    let right = right.trim();
-    let wanted = match quoted(right) {
-        Some(text) => text.into(),
-        None => serde_json::from_str(right).map_err(|_| format!("the filter value {right} is not understood"))?,
-    };
-    Ok(Step::Filter(name.to_owned(), wanted))
-}
-
-fn quoted(text: &str) -> Option<&str> {
-    let text = text.trim();
-    let inner = |quote: char| text.strip_prefix(quote)?.strip_suffix(quote);
-    inner('\'').or_else(|| inner('"'))
 }
 
 #[cfg(test)]
-mod tests {
-    use serde_json::json;
-    use test_case::test_case;
-
-    use super::*;
-
-    #[test_case(".spec.n" => "[5]")]
-    #[test_case("{.spec.n}" => "[5]"; "braces")]
-    #[test_case(".spec.list[1]" => "[\"b\"]")]
-    #[test_case(".spec.list[-1]" => "[\"b\"]")]
-    #[test_case(".spec.list[*]" => "[\"a\",\"b\"]")]
-    #[test_case(".spec.missing.deep" => "[]")]
-    #[test_case(".status.conditions[?(@.type==\"Ready\")].status" => "[\"True\"]")]
-    #[test_case(".metadata.annotations['a.b/c']" => "[1]")]
-    #[test_case(".metadata.annotations.a\\.b/c" => "[1]")]
-    fn finds(path: &str) -> String {
-        let object = json!({"spec": {"n": 5, "list": ["a", "b"]}, "metadata": {"annotations": {"a.b/c": 1}},
-            "status": {"conditions": [{"type": "Ready", "status": "True"}, {"type": "Other", "status": "False"}]}});
-        json!(JsonPath::parse(path).unwrap().find(&object)).to_string()
-    }
-
-    #[test_case("spec.n")]
-    #[test_case(".a[")]
-    #[test_case(".a[x]")]
-    #[test_case("..a")]
-    fn refuses(path: &str) {
-        assert!(JsonPath::parse(path).is_err());
-    }
-}
+mod tests;

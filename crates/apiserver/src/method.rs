@@ -1,21 +1,28 @@
 //! What can be asked of which path, and what is said of the rest. Custom resources and what is built in differ, as in Kubernetes: there the
 //! ones are looked up by hand, and the others are routes.
 
-use http::Method;
+use http::{HeaderMap, Method};
 
 use crate::{
-    builtin,
+    builtin, patch,
     resource::{Resource, Role},
     reviews::Review,
     route::{Discovery, Route, Target},
-    serve::query::Query,
+    serve::{accept, query::Query},
     status::{Result, Status},
 };
 
 /// The word for what a request does; none for a method that nothing takes.
 pub fn verb(method: &Method, route: &Route, query: &Query) -> &'static str {
     let one = !matches!(route, Route::Resource(target) if target.name.is_none());
+    let (builtin, watch) = match route {
+        Route::Resource(target) => (is_builtin(&target.group), target.watch),
+        _ => (false, false),
+    };
     match *method {
+        Method::GET if watch => "watch",
+        _ if watch => "",
+        Method::HEAD if builtin => "",
         Method::GET | Method::HEAD if one => "get",
         Method::GET | Method::HEAD if query.flag("watch") => "watch",
         Method::GET | Method::HEAD => "list",
@@ -28,45 +35,50 @@ pub fn verb(method: &Method, route: &Route, query: &Query) -> &'static str {
     }
 }
 
+fn is_builtin(group: &str) -> bool {
+    group.is_empty() || builtin::GROUPS.contains(&group)
+}
+
 /// For a path under which nothing is served.
 pub fn missing(group: &str) -> Box<Status> {
-    match group.is_empty() || builtin::GROUPS.contains(&group) {
+    match is_builtin(group) {
         true => Status::unknown_resource(),
         false => Status::no_page(),
     }
 }
 
-/// Whether what is no resource takes a method. Most of it answers all of them alike.
-pub fn check_other(method: &Method, route: &Route) -> Result<()> {
-    let reads_alone = match route {
-        Route::Version | Route::Discovery(Discovery::Core) => true,
-        Route::Discovery(Discovery::Version(group, _)) => group.is_empty() || builtin::GROUPS.contains(&&**group),
-        _ => false,
+/// Whether what is no resource takes a method, and can answer in a form that is asked for. Most of it answers all alike.
+pub fn check_other(method: &Method, route: &Route, headers: &HeaderMap) -> Result<()> {
+    let answers = match route {
+        Route::Version => &accept::ANSWERS[..1],
+        Route::Discovery(Discovery::Core) => &accept::ANSWERS[..],
+        Route::Discovery(Discovery::Version(group, _)) if is_builtin(group) => &accept::ANSWERS[..],
+        _ => return Ok(()),
     };
-    match reads_alone && method != Method::GET && method != Method::HEAD {
-        true => Err(Status::method_not_known()),
-        false => Ok(()),
+    match *method {
+        Method::GET => accept::check_route(headers, answers),
+        _ => Err(Status::method_not_known()),
     }
 }
 
 /// Whether a question can be asked in this way.
-pub fn check_review(review: Review, target: &Target, verb: &str) -> Result<()> {
+pub fn check_review(review: Review, target: &Target, verb: &str, headers: &HeaderMap) -> Result<()> {
     match (&target.name, verb) {
         (Some(_), _) => Err(missing(review.group())),
-        (None, "create") => Ok(()),
+        (None, "create") => accept::check_route(headers, &accept::answers(verb)),
         (None, _) => Err(Status::method_not_known()),
     }
 }
 
 /// Whether a resource takes such a request, at a place that is not wrong.
-pub fn check(resource: &Resource, target: &Target, verb: &str) -> Result<()> {
+pub fn check(resource: &Resource, target: &Target, verb: &str, headers: &HeaderMap) -> Result<()> {
     match resource.role {
-        Role::Custom(_) => check_custom(resource, target, verb),
-        _ => check_builtin(resource, target, verb),
+        Role::Custom(_) => check_custom(resource, target, verb, headers),
+        _ => check_builtin(resource, target, verb, headers),
     }
 }
 
-fn check_custom(resource: &Resource, target: &Target, verb: &str) -> Result<()> {
+fn check_custom(resource: &Resource, target: &Target, verb: &str, headers: &HeaderMap) -> Result<()> {
     let everywhere = target.namespace.is_none() && resource.namespaced;
     if everywhere && !matches!(verb, "list" | "watch") {
         return Err(missing(&resource.group));
@@ -78,26 +90,38 @@ fn check_custom(resource: &Resource, target: &Target, verb: &str) -> Result<()> 
         Some(_) => matches!(verb, "get" | "update" | "patch"),
         None => !verb.is_empty(),
     };
-    match (taken, verb) {
-        (false, _) => Err(Status::method_not_allowed(&resource.name(), verb)),
-        (true, "update" | "patch") if target.name.is_none() => Err(Status::bad_request("name must be provided")),
-        (true, _) => Ok(()),
+    if !taken {
+        return Err(Status::method_not_allowed(&resource.name(), verb));
+    }
+    if verb == "patch" {
+        patch::check_media(headers, resource.strategic)?;
+    }
+    match matches!(verb, "update" | "patch") && target.name.is_none() {
+        true => Err(Status::bad_request("name must be provided")),
+        false => Ok(()),
     }
 }
 
-fn check_builtin(resource: &Resource, target: &Target, verb: &str) -> Result<()> {
+fn check_builtin(resource: &Resource, target: &Target, verb: &str, headers: &HeaderMap) -> Result<()> {
     let known = target.subresource.as_deref().is_none_or(|name| has_part(resource, name));
     if !known {
         return Err(missing(&resource.group));
     }
     let everywhere = target.namespace.is_none() && resource.namespaced;
     let taken = match (&target.name, &target.subresource) {
-        (_, Some(_)) => matches!(verb, "get" | "update" | "patch"),
+        (_, Some(part)) => resource.parts().any(|(name, verbs)| name == part && verbs.contains(&verb)),
         (Some(_), None) => matches!(verb, "get" | "update" | "patch" | "delete"),
         (None, None) if everywhere => matches!(verb, "list" | "watch"),
         (None, None) => resource.verbs().contains(&verb) && !matches!(verb, "update" | "patch"),
     };
-    if taken { Ok(()) } else { Err(Status::method_not_known()) }
+    if !taken {
+        return Err(Status::method_not_known());
+    }
+    if verb == "patch" {
+        patch::check_route(headers, resource.strategic)?;
+    }
+    accept::check_route(headers, &accept::answers(verb))?;
+    if verb == "patch" { patch::check_media(headers, resource.strategic) } else { Ok(()) }
 }
 
 /// Whether a path has a namespace where there can be none, or none where there must be one.
@@ -107,9 +131,5 @@ pub fn misplaced(resource: &Resource, target: &Target) -> bool {
 }
 
 fn has_part(resource: &Resource, name: &str) -> bool {
-    match name {
-        "status" => resource.has_status,
-        "scale" => resource.scale.is_some(),
-        _ => false,
-    }
+    resource.parts().any(|(part, _)| part == name)
 }

@@ -6,12 +6,21 @@ const LABEL: &str = "a lowercase RFC 1123 label must consist of lower case alpha
 const SUBDOMAIN: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and \
     must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is \
     '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
+/// What a DNS-1035 label is: as names of kinds and versions have to be.
+const NAME: &str = "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, \
+    and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is \
+    '[a-z]([-a-z0-9]*[a-z0-9])?')";
+const QUALIFIED: &str = "a valid label key must consist of alphanumeric characters, '-', '_' or '.', and must start and end with \
+    an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is \
+    '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]') with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')";
 const NAME_PART: &str = "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an \
     alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is \
     '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')";
 const LABEL_VALUE: &str = "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and \
     must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for \
     validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')";
+const CONFIG_KEY: &str = "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  or \
+    'KEY_NAME',  or 'key-name', regex used for validation is '[-._a-zA-Z0-9]+')";
 /// Vowels and digits that look like them are left out, so that no words come about.
 const SUFFIX: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
 const SUFFIX_CHARS: usize = 5;
@@ -34,6 +43,7 @@ pub fn check_label(text: &str) -> Result<(), String> {
     match text {
         _ if text.len() > LABEL_CHARS_MAX => Err(too_long(LABEL_CHARS_MAX)),
         _ if is_label(text) => Ok(()),
+        _ if text.split('.').all(is_label) => Err("must not contain dots".to_owned()),
         _ => Err(LABEL.to_owned()),
     }
 }
@@ -46,24 +56,78 @@ pub fn check_subdomain(text: &str) -> Result<(), String> {
     }
 }
 
+/// Why the text is no label that programs can use as a name, or nothing.
+pub fn check_dns1035(text: &str) -> Result<(), String> {
+    match text {
+        _ if text.len() > LABEL_CHARS_MAX => Err(too_long(LABEL_CHARS_MAX)),
+        _ if is_label(text) && text.starts_with(|c: char| c.is_ascii_lowercase()) => Ok(()),
+        _ => Err(NAME.to_owned()),
+    }
+}
+
+/// Why the text cannot be a part of a path, or nothing.
+pub fn check_segment(text: &str) -> Result<(), String> {
+    if let "." | ".." = text {
+        return Err(format!("may not be '{text}'"));
+    }
+    match ['/', '%'].into_iter().find(|c| text.contains(*c)) {
+        Some(found) => Err(format!("may not contain '{found}'")),
+        None => Ok(()),
+    }
+}
+
+/// Why the text is no key of a config map or secret, which can become the name of a file.
+pub fn config_key_faults(text: &str) -> Vec<String> {
+    let mut faults = Vec::new();
+    if text.len() > SUBDOMAIN_CHARS_MAX {
+        faults.push(too_long(SUBDOMAIN_CHARS_MAX));
+    }
+    let fits = |c: u8| c.is_ascii_alphanumeric() || matches!(c, b'-' | b'_' | b'.');
+    if text.is_empty() || !text.bytes().all(fits) {
+        faults.push(CONFIG_KEY.to_owned());
+    }
+    match text {
+        "." | ".." => faults.push(format!("must not be '{text}'")),
+        _ if text.starts_with("..") => faults.push("must not start with '..'".to_owned()),
+        _ => {}
+    }
+    faults
+}
+
 /// Keys of labels and annotations, finalizers: `name` or `prefix/name`.
 pub fn check_qualified(text: &str) -> Result<(), String> {
-    let name = match text.split_once('/') {
-        Some(("", _)) => return Err("prefix part must be non-empty".to_owned()),
-        // Kubernetes counts characters of names and bytes of keys.
-        Some((prefix, _)) if prefix.len() > SUBDOMAIN_CHARS_MAX => {
-            return Err(format!("prefix part must be no more than {SUBDOMAIN_CHARS_MAX} bytes"));
-        }
-        Some((prefix, _)) if check_subdomain(prefix).is_err() => return Err(format!("prefix part {SUBDOMAIN}")),
-        Some((_, name)) => name,
-        None => text,
-    };
-    match name {
-        "" => Err("name part must be non-empty".to_owned()),
-        _ if name.len() > 63 => Err("name part must be no more than 63 bytes".to_owned()),
-        _ if is_word(name) => Ok(()),
-        _ => Err(NAME_PART.to_owned()),
+    match qualified_faults(text) {
+        faults if faults.is_empty() => Ok(()),
+        faults => Err(faults.join("; ")),
     }
+}
+
+/// All that is wrong with such a key.
+pub fn qualified_faults(text: &str) -> Vec<String> {
+    let (prefix, name) = match text.split_once('/') {
+        Some((_, name)) if name.contains('/') => return vec![QUALIFIED.to_owned()],
+        Some((prefix, name)) => (Some(prefix), name),
+        None => (None, text),
+    };
+    let mut faults = Vec::new();
+    match prefix {
+        Some("") => faults.push("prefix part must be non-empty".to_owned()),
+        // Kubernetes counts characters of names and bytes of keys.
+        Some(prefix) if prefix.len() > SUBDOMAIN_CHARS_MAX => {
+            faults.push(format!("prefix part must be no more than {SUBDOMAIN_CHARS_MAX} bytes"));
+        }
+        Some(prefix) if check_subdomain(prefix).is_err() => faults.push(format!("prefix part {SUBDOMAIN}")),
+        _ => {}
+    }
+    match name {
+        "" => faults.push("name part must be non-empty".to_owned()),
+        _ if name.len() > 63 => faults.push("name part must be no more than 63 bytes".to_owned()),
+        _ => {}
+    }
+    if !is_word(name) {
+        faults.push(NAME_PART.to_owned());
+    }
+    faults
 }
 
 pub fn check_label_value(text: &str) -> Result<(), String> {

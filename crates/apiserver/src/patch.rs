@@ -5,6 +5,7 @@ mod operations;
 mod shape;
 mod strategic;
 
+use http::HeaderMap;
 use serde_json::{Map, Value};
 
 pub use self::shape::unlike;
@@ -12,6 +13,7 @@ pub use self::shape::unlike;
 use crate::{
     decode::{self, DEPTH_MAX, depth},
     field::FieldError,
+    form,
     serve::query::FieldValidation,
     status::{Name, Result, Status},
 };
@@ -42,19 +44,46 @@ pub fn accepted(strategic: bool) -> &'static [&'static str] {
     if strategic { &[JSON, MERGE, STRATEGIC, APPLY] } else { &[JSON, MERGE, APPLY] }
 }
 
+/// Built-in kinds are behind routes, which look for themselves at what they are sent: one of several types will do.
+pub fn check_route(headers: &HeaderMap, strategic: bool) -> Result<()> {
+    let name = |part: &str| part.split(';').next().unwrap_or_default().trim_matches(' ').to_owned();
+    match media(headers).split(',').any(|part| accepted(strategic).contains(&name(part).as_str())) {
+        true => Ok(()),
+        false => Err(Status::no_route_takes()),
+    }
+}
+
+/// Whether a resource takes patches of this type.
+pub fn check_media(headers: &HeaderMap, strategic: bool) -> Result<()> {
+    match accepted(strategic).contains(&named(media(headers))) {
+        true => Ok(()),
+        false => Err(Status::unsupported_media_type(accepted(strategic))),
+    }
+}
+
 /// Whether a body is a configuration to apply rather than a patch.
 pub fn is_apply(content_type: &str) -> bool {
-    content_type.split(';').next().unwrap_or_default().trim() == APPLY
+    named(content_type) == APPLY
+}
+
+/// The type of a body, as it is told.
+pub fn media(headers: &HeaderMap) -> &str {
+    headers.get(http::header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default()
+}
+
+/// A type without what follows it.
+fn named(content_type: &str) -> &str {
+    content_type.split(';').next().unwrap_or_default()
 }
 
 impl Patch {
     /// Whether a patch is one at all shows when there is an object to change, as in Kubernetes.
     pub fn parse(content_type: &str, body: &[u8], strategic: bool, mode: FieldValidation) -> Result<Patch> {
-        let media = content_type.split(';').next().unwrap_or_default().trim();
+        let media = named(content_type);
         if media == APPLY || !accepted(strategic).contains(&media) {
             return Err(Status::unsupported_media_type(accepted(strategic)));
         }
-        let decoded = decode::json(body).map_err(not_json)?;
+        let decoded = decode::json(body).map_err(|error| not_json(&error, body, media))?;
         let faults = decoded.twice.told();
         if media == JSON {
             let unknown = unknown_members(&decoded.value);
@@ -77,7 +106,7 @@ impl Patch {
                 _ => changed = patch.clone(),
             },
             Change::Strategic(patch) => match patch {
-                Value::Object(_) => strategic::merge(&mut changed, patch),
+                Value::Object(_) => strategic::merge(&mut changed, patch)?,
                 Value::Null => {}
                 other => {
                     return Err(Status::bad_request(shape::unlike(other, "Go value of type map[string]interface {}")));
@@ -93,7 +122,12 @@ impl Patch {
 }
 
 /// The faults of JSON in Kubernetes' words are those of Go's decoder, which clients do not look at.
-fn not_json(error: serde_json::Error) -> Box<Status> {
+fn not_json(error: &serde_json::Error, body: &[u8], media: &str) -> Box<Status> {
+    if let Some(number) = form::too_large(error, body) {
+        let target = if media == JSON { "Go struct field jsonPatchOp.value" } else { "Go value" };
+        let why = form::out_of_range(&number, target);
+        return Status::bad_request(format!("error decoding patch: {why}"));
+    }
     match error.is_data() {
         true => Status::bad_request("error decoding patch: exceeded max depth"),
         false => Status::bad_request("invalid JSON patch"),

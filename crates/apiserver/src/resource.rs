@@ -2,19 +2,14 @@
 
 use std::sync::Arc;
 
+use base64::{Engine, engine::general_purpose::STANDARD};
 use fieldgate::Gating;
 use serde_json::Value;
+use sha2::{Digest, Sha256};
 
 use crate::{
-    convert::Converter,
-    managed::Types,
-    object::NameRule,
-    rules::Tree,
-    scale::Scale,
-    schema::Schema,
-    status::Name,
-    store,
-    table::{self, Column},
+    convert::Converter, managed::Types, object::NameRule, rules::Tree, scale::Scale, schema::Schema, status::Name,
+    store, table::Column,
 };
 
 /// What is special about a resource beyond its schema.
@@ -22,6 +17,7 @@ use crate::{
 pub enum Role {
     Namespace,
     Secret,
+    Lease,
     Plain,
     Definition,
     /// ValidatingAdmissionPolicy
@@ -39,6 +35,10 @@ pub struct Custom {
     pub definition_key: String,
     pub definition_revision: i64,
     pub terminating: bool,
+    /// Its objects are being deleted before it.
+    pub emptying: bool,
+    /// Objects can be read in the version in which they are stored.
+    pub storage_served: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -67,6 +67,8 @@ pub struct Resource {
     /// The schema of the version that objects are stored in, where it is another than this.
     pub stored_schema: Option<Schema>,
     pub schema: Schema,
+    /// The schemas of all versions by their `apiVersion`, where they differ.
+    pub schemas: Option<Arc<Schemas>>,
     /// Rules of the schema, where it has any.
     pub rules: Option<Arc<Tree>>,
     /// How fields are merged, in this version and the others of the kind.
@@ -86,9 +88,28 @@ pub struct Resource {
     pub held: Arc<Vec<Gating>>,
 }
 
+/// By `apiVersion`.
+pub type Schemas = std::collections::BTreeMap<String, Schema>;
+
 impl Resource {
+    /// The schema by which an object of the store is read: that of the version it is in.
+    pub fn schema_of(&self, object: &Value) -> &Schema {
+        let own = self.schemas.as_ref().zip(object["apiVersion"].as_str());
+        own.and_then(|(schemas, version)| schemas.get(version)).unwrap_or(&self.schema)
+    }
+
     pub fn api_version(&self) -> String {
         group_version(&self.group, &self.version)
+    }
+
+    /// Changes when the form does in which objects are stored; clients compare it, nothing more. A form that nobody can see has none.
+    pub fn storage_version_hash(&self) -> Option<String> {
+        if self.custom().is_some_and(|custom| !custom.storage_served) {
+            return None;
+        }
+        let version = self.stored_version.rsplit('/').next().unwrap_or_default();
+        let digest = Sha256::digest(format!("{}/{version}/{}", self.group, self.kind));
+        Some(STANDARD.encode(&digest[..8]))
     }
 
     /// `crontabs.example.com`
@@ -139,16 +160,49 @@ impl Resource {
         self.gating.as_deref().filter(|gating| !gating.is_idle())
     }
 
+    /// Whether objects can be selected by a field, or why not.
+    pub fn check_selectable(&self, field: &str) -> std::result::Result<(), String> {
+        let by_place = match field {
+            "metadata.name" => true,
+            "metadata.namespace" => self.namespaced || !matches!(self.role, Role::Custom(_) | Role::Namespace),
+            _ => false,
+        };
+        match (by_place || self.selectable.iter().any(|known| known == field), &self.role) {
+            (true, _) => Ok(()),
+            (false, Role::Custom(_) | Role::Namespace | Role::Secret) => {
+                Err(format!("field label not supported: {field}"))
+            }
+            (false, _) => {
+                Err(format!("{field:?} is not a known field selector: only \"metadata.name\", \"metadata.namespace\""))
+            }
+        }
+    }
+
+    /// Whether a PUT makes what is not there.
+    pub fn put_makes(&self) -> bool {
+        self.role == Role::Lease
+    }
+
     pub fn verbs(&self) -> &'static [&'static str] {
-        match self.role {
+        match &self.role {
+            Role::Custom(custom) if custom.emptying => &["delete", "deletecollection", "get", "list", "watch"],
             // A namespace goes away step by step, so there is no deleting of many at once.
             Role::Namespace => &["create", "delete", "get", "list", "patch", "update", "watch"],
+            // In the order in which Kubernetes tells them of either.
+            Role::Custom(_) => &["delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"],
             _ => &["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"],
         }
     }
 
-    pub fn columns(&self) -> Vec<Column> {
-        if self.columns.is_empty() { table::default_columns() } else { self.columns.clone() }
+    /// What is served under the path of an object, with what can be done there.
+    pub fn parts(&self) -> impl Iterator<Item = (&'static str, &'static [&'static str])> {
+        const ALL: &[&str] = &["get", "patch", "update"];
+        let parts = [
+            ("finalize", &["update"][..], self.role == Role::Namespace),
+            ("status", ALL, self.has_status),
+            ("scale", ALL, self.scale.is_some()),
+        ];
+        parts.into_iter().filter(|(.., is)| *is).map(|(name, verbs, _)| (name, verbs))
     }
 }
 

@@ -1,12 +1,13 @@
 //! Questions about the caller itself: who it is and what it may do. They look like resources that can only be created, and nothing of
 //! them is kept.
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::{
+    builtin::{self, Basics},
     field::FieldError,
-    form::Kind,
     object,
+    resource::{Resource, Role},
     route::{self, Target},
     serve::auth::{self, User},
     status::{Name, Result, Status},
@@ -50,11 +51,6 @@ impl Review {
         }
     }
 
-    pub fn form(self) -> Kind<'static> {
-        let api_version = if self == Review::Subject { "authentication.k8s.io/v1" } else { "authorization.k8s.io/v1" };
-        Kind { api_version, kind: self.kind(), typed: true }
-    }
-
     pub fn plural(self) -> String {
         format!("{}s", self.singular())
     }
@@ -63,22 +59,65 @@ impl Review {
         self.kind().to_lowercase()
     }
 
-    /// The question with its answer.
+    /// The form of the question.
+    pub fn resource(self) -> Resource {
+        builtin::resource(Basics {
+            group: self.group(),
+            plural: &self.plural(),
+            kind: self.kind(),
+            short_names: &[],
+            namespaced: false,
+            role: Role::Plain,
+            schema: self.schema(),
+            columns: Vec::new(),
+        })
+    }
+
+    fn schema(self) -> Value {
+        let texts = |keys: &[&str]| keys.iter().map(|key| ((*key).to_owned(), json!({"type": "string"}))).collect();
+        let object = |properties: Map<String, Value>| json!({"type": "object", "properties": properties});
+        let selector = || {
+            let items = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+            json!({"type": "object", "properties": {"rawSelector": {"type": "string"},
+                   "requirements": {"type": "array", "items": items, "x-kubernetes-list-type": "atomic"}}})
+        };
+        let spec = match self {
+            Review::Access => {
+                let mut resource: Map<String, Value> =
+                    texts(&["namespace", "verb", "group", "version", "resource", "subresource", "name"]);
+                resource.insert("fieldSelector".to_owned(), selector());
+                resource.insert("labelSelector".to_owned(), selector());
+                let other = object(texts(&["path", "verb"]));
+                json!({"type": "object", "properties": {"resourceAttributes": object(resource), "nonResourceAttributes": other}})
+            }
+            Review::Rules => object(texts(&["namespace"])),
+            Review::Subject => return json!({"type": "object", "properties": {"status": {"type": "object"}}}),
+        };
+        json!({"type": "object", "properties": {"spec": spec, "status": {"type": "object"}}})
+    }
+
+    /// The question with its answer, or the answer alone where Kubernetes gives no more.
     pub fn answer(self, user: &User, mut asked: Value) -> Result<Value> {
         let spec = &asked["spec"];
-        let status = match self {
-            Review::Access => self.access(user, spec)?,
+        let mut alone = json!({"apiVersion": asked["apiVersion"], "kind": asked["kind"], "metadata": {}});
+        match self {
+            Review::Access => {
+                asked["status"] = self.access(user, spec)?;
+                return Ok(asked);
+            }
             Review::Rules if spec["namespace"].as_str().unwrap_or_default().is_empty() => {
                 return Err(Status::bad_request("no namespace on request"));
             }
-            Review::Rules => auth::rules(user),
-            Review::Subject => json!({"userInfo": {"username": user.name, "groups": user.groups}}),
-        };
-        if self == Review::Subject {
-            object::set(&mut asked, "creationTimestamp", object::now());
+            Review::Rules => {
+                alone["spec"] = json!({});
+                alone["status"] = auth::rules(user);
+            }
+            Review::Subject => {
+                object::set(&mut alone, "creationTimestamp", object::now());
+                alone["status"] = json!({"userInfo": user.info()});
+            }
         }
-        asked["status"] = status;
-        Ok(asked)
+        Ok(alone)
     }
 
     fn access(self, user: &User, spec: &Value) -> Result<Value> {
@@ -100,14 +139,16 @@ impl Review {
             }
             (Some(_), Some(both)) => {
                 let detail = "cannot be specified in combination with resourceAttributes";
-                FieldError::invalid("spec.nonResourceAttributes", both.clone(), detail)
+                // Shown as Kubernetes keeps it.
+                let shown = json!({"Path": text(both, "path"), "Verb": text(both, "verb")});
+                FieldError::invalid("spec.nonResourceAttributes", shown, detail)
             }
             (None, None) => {
                 let detail = "exactly one of nonResourceAttributes or resourceAttributes must be specified";
                 FieldError::invalid("spec.resourceAttributes", Value::Null, detail)
             }
         };
-        Err(Status::invalid(&Name::new(self.group(), self.kind()), "", &[fault]))
+        Err(Status::invalid(&Name::new(self.group(), ""), "", &[fault]))
     }
 }
 
@@ -141,8 +182,8 @@ mod tests {
         (allowed(master()), allowed(known()))
     }
 
-    #[test_case(json!({}) => "SelfSubjectAccessReview.authorization.k8s.io \"\" is invalid: spec.resourceAttributes: Invalid value: null: exactly one of nonResourceAttributes or resourceAttributes must be specified"; "nothing")]
-    #[test_case(json!({"resourceAttributes": {}, "nonResourceAttributes": {}}) => "SelfSubjectAccessReview.authorization.k8s.io \"\" is invalid: spec.nonResourceAttributes: Invalid value: {}: cannot be specified in combination with resourceAttributes"; "both")]
+    #[test_case(json!({}) => ".authorization.k8s.io \"\" is invalid: spec.resourceAttributes: Invalid value: null: exactly one of nonResourceAttributes or resourceAttributes must be specified"; "nothing")]
+    #[test_case(json!({"resourceAttributes": {}, "nonResourceAttributes": {}}) => ".authorization.k8s.io \"\" is invalid: spec.nonResourceAttributes: Invalid value: {\"Path\":\"\",\"Verb\":\"\"}: cannot be specified in combination with resourceAttributes"; "both")]
     fn questions_must_be_questions(spec: Value) -> String {
         Review::Access.answer(&known(), asks(spec)).unwrap_err().message.clone()
     }

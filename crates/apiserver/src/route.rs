@@ -2,6 +2,8 @@
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Route {
+    /// `/`, which lists all there is.
+    Index,
     Version,
     Health(String),
     Metrics,
@@ -38,12 +40,15 @@ pub struct Target {
     pub plural: String,
     pub name: Option<String>,
     pub subresource: Option<String>,
+    /// `/api/v1/watch/...`, as it was done before there were options.
+    pub watch: bool,
 }
 
 pub fn parse(path: &str) -> Route {
     let path = path.strip_prefix('/').unwrap_or(path);
     let parts: Vec<&str> = path.strip_suffix('/').unwrap_or(path).split('/').collect();
     match parts.as_slice() {
+        [""] => Route::Index,
         ["version"] => Route::Version,
         ["livez" | "readyz" | "healthz", ..] => Route::Health(path.to_owned()),
         ["metrics"] => Route::Metrics,
@@ -52,6 +57,8 @@ pub fn parse(path: &str) -> Route {
         ["apis", group] => Route::Discovery(Discovery::Group((*group).to_owned())),
         ["api", version] => Route::Discovery(Discovery::Version(String::new(), (*version).to_owned())),
         ["apis", group, version] => Route::Discovery(Discovery::Version((*group).to_owned(), (*version).to_owned())),
+        ["openapi", "v2"] if path.ends_with('/') => Route::Unknown,
+        ["openapi", "v3"] if path.ends_with('/') => Route::OpenApi(OpenApi::V3(String::new())),
         ["openapi", "v2"] => Route::OpenApi(OpenApi::V2),
         ["openapi", "v3"] => Route::OpenApi(OpenApi::V3Index),
         ["openapi", "v3", rest @ ..] => Route::OpenApi(OpenApi::V3(rest.join("/"))),
@@ -63,6 +70,10 @@ pub fn parse(path: &str) -> Route {
 
 fn resource(group: &str, version: &str, rest: &[&str]) -> Route {
     let owned = |part: &&str| (*part).to_owned();
+    let (watch, rest) = match rest {
+        ["watch", rest @ ..] if !rest.is_empty() => (true, rest),
+        _ => (false, rest),
+    };
     let (namespace, rest) = match rest {
         // A namespace is itself a resource; so are these of its parts.
         ["namespaces"] | ["namespaces", _] | ["namespaces", _, "status" | "finalize"] => (None, rest),
@@ -79,7 +90,7 @@ fn resource(group: &str, version: &str, rest: &[&str]) -> Route {
         return Route::Unknown;
     }
     let (group, version, plural) = (group.to_owned(), version.to_owned(), owned(plural));
-    Route::Resource(Target { group, version, namespace, plural, name, subresource })
+    Route::Resource(Target { group, version, namespace, plural, name, subresource, watch })
 }
 
 #[cfg(test)]
@@ -89,7 +100,7 @@ mod tests {
     use super::*;
 
     fn words(target: Target) -> String {
-        let Target { group, version, namespace, plural, name, subresource } = target;
+        let Target { group, version, namespace, plural, name, subresource, .. } = target;
         let or = |part: Option<String>| part.unwrap_or("-".into());
         format!("{group}|{version}|{}|{plural}|{}|{}", or(namespace), or(name), or(subresource))
     }

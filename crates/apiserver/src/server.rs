@@ -18,7 +18,7 @@ use tokio::{
 use crate::{
     admission::{self, Policies},
     app::App,
-    builtin, features, janitor, keeper, name, object,
+    builtin, census, features, janitor, keeper, name, object,
     rest::{Api, Limits},
     serve::{
         auth::{MASTERS, TokenError, Tokens},
@@ -145,6 +145,7 @@ impl Server {
             tokio::spawn(keeper::run(store.clone(), sender, metrics, field_gates)),
             tokio::spawn(admission::keeper::run(store.clone(), policies_sender)),
             tokio::spawn(janitor::run(api.clone())),
+            tokio::spawn(census::run(api.clone())),
             tokio::spawn(janitor::compact(store)),
         ];
         let app = Arc::new(App { api, tokens, address: address.to_string() });

@@ -43,13 +43,26 @@ pub struct Status {
     pub next: Option<String>,
     /// Told as text: no API is there that could tell it as an object.
     pub plain: bool,
+    /// Refused before anybody looked at what it is about.
+    pub at_door: bool,
+    /// Refused before anybody knew what it is about, which is told as details that say nothing.
+    routed: bool,
 }
 
 pub type Result<T, E = Box<Status>> = std::result::Result<T, E>;
 
 impl Status {
     fn new(code: u16, reason: &'static str, message: impl Into<String>) -> Box<Status> {
-        Box::new(Status { code, reason, message: message.into(), details: Map::new(), next: None, plain: false })
+        Box::new(Status {
+            code,
+            reason,
+            message: message.into(),
+            details: Map::new(),
+            next: None,
+            plain: false,
+            at_door: false,
+            routed: false,
+        })
     }
 
     fn about(mut self: Box<Self>, name: &Name, object: &str) -> Box<Status> {
@@ -68,6 +81,16 @@ impl Status {
 
     fn retry_after(mut self: Box<Self>, seconds: u32) -> Box<Status> {
         self.details.insert("retryAfterSeconds".to_owned(), seconds.into());
+        self
+    }
+
+    fn routed(mut self: Box<Self>) -> Box<Status> {
+        self.routed = true;
+        self
+    }
+
+    pub fn at_door(mut self: Box<Self>) -> Box<Status> {
+        self.at_door = true;
         self
     }
 
@@ -134,6 +157,17 @@ impl Status {
     pub fn method_not_allowed(name: &Name, action: &str) -> Box<Status> {
         let message = format!("{action} is not supported on resources of kind \"{name}\"");
         Status::new(405, "MethodNotAllowed", message).about(name, "")
+    }
+
+    /// For a route that has no answer in a form that is asked for.
+    pub fn no_representation(available: &[&str]) -> Box<Status> {
+        let message = format!("406: Not Acceptable\n\nAvailable representations: {}", available.join(", "));
+        Status::new(406, "NotAcceptable", message).routed()
+    }
+
+    /// For a route that does not take such bodies.
+    pub fn no_route_takes() -> Box<Status> {
+        Status::new(415, "UnsupportedMediaType", "415: Unsupported Media Type").routed()
     }
 
     pub fn not_acceptable(accepted: &[&str]) -> Box<Status> {
@@ -231,7 +265,7 @@ impl Status {
             "kind": "Status", "apiVersion": "v1", "metadata": metadata, "status": "Failure",
             "message": self.message, "reason": self.reason, "code": self.code,
         });
-        if !self.details.is_empty() || matches!(self.code, 404 | 405 | 422) {
+        if !self.details.is_empty() || self.routed || matches!(self.code, 403 | 404 | 405 | 422) {
             status["details"] = Value::Object(self.details.clone());
         }
         status

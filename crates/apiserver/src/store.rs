@@ -119,6 +119,12 @@ impl Store {
         self.page(Get::range(start, end).limit(limit).revision(revision), revision).await
     }
 
+    /// How many keys begin with `prefix`.
+    pub async fn count(&self, prefix: &str) -> Result<i64> {
+        let get = Get::range(prefix.to_owned(), client::prefix_end(prefix.as_bytes())).count_only();
+        self.page(get, 0).await.map(|page| page.count)
+    }
+
     /// One key as a page, for lists that can have one object only.
     pub async fn one(&self, key: &str, revision: i64) -> Result<Page> {
         let mut end = key.as_bytes().to_vec();
@@ -133,6 +139,15 @@ impl Store {
             if revision > 0 { revision } else { response.header.as_ref().map_or(0, |header| header.revision) };
         let entries = response.kvs.into_iter().map(entry).collect();
         Ok(Page { entries, revision, count: response.count, more: response.more })
+    }
+
+    /// Whether the store answers within a time, or why not.
+    pub async fn reached_in(&self, wait: Duration) -> std::result::Result<(), String> {
+        match tokio::time::timeout(wait, self.revision()).await {
+            Ok(Ok(_)) => Ok(()),
+            Ok(Err(status)) => Err(status.message.clone()),
+            Err(_) => Err("context deadline exceeded".to_owned()),
+        }
     }
 
     /// The newest revision, asked of the leader.

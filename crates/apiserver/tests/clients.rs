@@ -134,7 +134,10 @@ fn kubectl_asks_who_one_is_and_what_one_may_do() {
     let list = world.kubectl(&["auth", "can-i", "--list"]).good();
     assert!(list.lines().any(|line| line.starts_with("*.*") && line.contains("[*]")), "{list}");
     let who = world.kubectl(&["auth", "whoami", "-o", "jsonpath={.status.userInfo}"]).good();
-    let who: Value = serde_json::from_str(&who).unwrap();
+    let mut who: Value = serde_json::from_str(&who).unwrap();
+    let certificate = who.as_object_mut().and_then(|who| who.remove("extra")).unwrap_or_default();
+    let id = certificate["authentication.kubernetes.io/credential-id"][0].as_str().unwrap_or_default();
+    assert!(id.starts_with("X509SHA256=") && id.len() == 75, "{certificate}");
     assert_eq!(who, json!({"username": "kubernetes-admin", "groups": ["system:masters", "system:authenticated"]}));
     let named =
         world.kubectl(&["api-resources", "--api-group=authorization.k8s.io", "-o", "name", "--verbs=create"]).good();

@@ -123,9 +123,13 @@ fn a_webhook_that_fails_is_named_and_deletes_go_on() {
     }
     let (world, webhook) = world_with_links();
     let link = "apiVersion: stable.example.com/v2\nkind: Link\nmetadata: {name: r}\nspec: {host: refuse, port: '1'}\n";
+    let words = "conversion webhook for stable.example.com/v1, Kind=Link failed: the host refuses";
+    let refused = world.kubectl_with(&["create", "-f", "-"], link).bad();
+    assert!(refused.contains(words), "{refused}");
+    assert!(world.kubectl(&["get", V1, "r"]).bad().contains("not found"), "what cannot be shown is not stored");
+    let link = "apiVersion: stable.example.com/v1\nkind: Link\nmetadata: {name: r}\nspec: {hostPort: 'refuse:1'}\n";
     world.kubectl_with(&["create", "-f", "-"], link).good();
     let refused = world.kubectl(&["get", V2, "r"]).bad();
-    let words = "conversion webhook for stable.example.com/v1, Kind=Link failed: the host refuses";
     assert!(refused.contains(words), "{refused}");
     webhook.stop();
     std::thread::sleep(std::time::Duration::from_millis(200));

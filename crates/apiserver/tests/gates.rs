@@ -71,7 +71,7 @@ fn warnings_as_errors_apply_and_diff() {
     }
     let world = world();
     let applied = world.kubectl(&["apply", "--warnings-as-errors", "-f", &data("my-cron.yaml")]);
-    assert!(applied.err.contains("error: 1 warning received"), "{}", applied.err);
+    assert!(applied.err.contains("1 warning received"), "{}", applied.err);
     let version = field(&world, ".metadata.resourceVersion");
     let again = world.kubectl(&["apply", "-f", &data("my-cron.yaml")]);
     assert!(again.ok && again.err.contains("dropped"), "{}", again.err);
@@ -110,6 +110,30 @@ fn explain_and_status_show_the_gate() {
     switch(&world, world.api(), true);
     assert_eq!(state(&world), "true");
     assert!(world.kubectl(&["explain", "crontab.spec.replicas"]).good().contains("[alpha, gate Scaling: on]"));
+}
+
+#[test]
+fn the_published_schema_has_the_state_and_the_defaults_in_force() {
+    if !has_kubectl() {
+        return;
+    }
+    let world = world();
+    let default = r#"[{"op":"add","path":"/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/replicas/default","value":3}]"#;
+    world.kubectl(&["patch", "crd", "crontabs.stable.example.com", "--type=json", "-p", default]).good();
+    let published = || {
+        let spec = world.kubectl(&["get", "--raw", "/openapi/v3/apis/stable.example.com/v1"]).good();
+        let spec: serde_json::Value = serde_json::from_str(&spec).unwrap();
+        let schemas = &spec["components"]["schemas"];
+        schemas["com.example.stable.v1.CronTab"]["properties"]["spec"]["properties"]["replicas"].clone()
+    };
+    let enabled = |field: &serde_json::Value| {
+        field["x-kubernetes-api-lifecycle"]["stable.example.com"]["enabled"].as_bool().expect("the state")
+    };
+    let off = published();
+    assert!(!enabled(&off) && off.get("default").is_none(), "{off}");
+    switch(&world, world.api(), true);
+    let on = published();
+    assert!(enabled(&on) && on["default"] == 3, "{on}");
 }
 
 #[test]

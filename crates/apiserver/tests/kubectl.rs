@@ -305,5 +305,5 @@ fn who_may_do_what() {
     assert!(said.contains("Unauthorized") || said.contains("You must be logged in"), "{said}");
     assert_eq!(world.kubectl(&["get", "--raw", "/readyz"]).good(), "ok");
     assert!(world.kubectl(&["get", "--raw", "/metrics"]).good().contains("apiserver_request_total"));
-    assert!(world.kubectl(&["version"]).good().contains("Server Version: v1.33.0+lockgate-"));
+    assert!(world.kubectl(&["version"]).good().contains("Server Version: v1.36.3+lockgate-"));
 }

@@ -73,7 +73,8 @@ fn the_manifests_are_applied_and_hold() {
         "{explained}"
     );
 
-    let gate = "{apiVersion: config.openshift.io/v1, kind: FeatureGate, metadata: {name: cluster}, spec: {featureSet: TechPreviewNoUpgrade}}";
+    // Older clients take what begins with a brace for JSON.
+    let gate = "---\n{apiVersion: config.openshift.io/v1, kind: FeatureGate, metadata: {name: cluster}, spec: {featureSet: TechPreviewNoUpgrade}}";
     world.kubectl_with(&["apply", "-f", "-"], gate).good();
     let kept = |resource: &str, name: &str| {
         format!(
@@ -93,7 +94,7 @@ fn the_manifests_are_applied_and_hold() {
         .bad();
     assert_eq!(
         said,
-        "The FeatureGate \"cluster\" is invalid: spec.featureSet: Invalid value: \"string\": TechPreviewNoUpgrade may not be changed\n"
+        "The FeatureGate \"cluster\" is invalid: spec.featureSet: Invalid value: \"\": TechPreviewNoUpgrade may not be changed\n"
     );
     let other = gate.replace("name: cluster", "name: other");
     let said = world.kubectl_with(&["apply", "-f", "-"], &other).bad();
@@ -129,7 +130,7 @@ fn a_policy_is_changed_and_warns() {
          'small' denied request: too many entries: 2\n"
     );
     // kubectl has words of its own for this reason.
-    let map = "{apiVersion: v1, kind: ConfigMap, metadata: {name: two}, data: {a: '1', b: '2'}}";
+    let map = "---\n{apiVersion: v1, kind: ConfigMap, metadata: {name: two}, data: {a: '1', b: '2'}}";
     let said = world.kubectl_with(&["apply", "-f", "-"], map).bad();
     let why = "ValidatingAdmissionPolicy 'small' with binding 'small' denied request: too many entries: 2";
     assert_eq!(said, format!("The configmaps \"two\" is invalid: : {why}\n"));

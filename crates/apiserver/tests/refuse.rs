@@ -46,7 +46,7 @@ fn bodies_and_queries() {
             ("POST", MAPS, JSON, "[]".into(), 400, "BadRequest"),
             ("POST", MAPS, JSON, r#"{"apiVersion":"v1","kind":"Secret","metadata":{"name":"a"}}"#.into(), 400, "BadRequest"),
             ("POST", MAPS, JSON, r#"{"apiVersion":"v1","kind":"ConfigMap","metadata":{"labels":{"a":1}}}"#.into(), 400, "BadRequest"),
-            ("POST", MAPS, JSON, r#"{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"},"data":"x"}"#.into(), 422, "Invalid"),
+            ("POST", MAPS, JSON, r#"{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"},"data":"x"}"#.into(), 400, "BadRequest"),
             ("POST", MAPS, JSON, r#"{"apiVersion":"v1","kind":"ConfigMap","metadata":{}}"#.into(), 422, "Invalid"),
             ("POST", MAPS, JSON, large, 413, "RequestEntityTooLarge"),
             ("POST", MAPS, "text/plain", "x".into(), 415, "UnsupportedMediaType"),
@@ -61,9 +61,9 @@ fn bodies_and_queries() {
             ("GET", "/api/v1/configmaps?resourceVersion=999999", JSON, String::new(), 504, "Timeout"),
             ("GET", "/api/v1/configmaps?watch=true&sendInitialEvents=true", JSON, String::new(), 422, "Invalid"),
             ("POST", CRDS, JSON, json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": "a.b.c"},
-                "spec": {"names": 1, "versions": [2], "customFeatureGates": 3}, "status": 4}).to_string(), 422, "Invalid"),
+                "spec": {"names": 1, "versions": [2], "customFeatureGates": 3}, "status": 4}).to_string(), 400, "BadRequest"),
             ("POST", CRDS, JSON, json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": "a.b.c"},
-                "spec": "x"}).to_string(), 422, "Invalid"),
+                "spec": "x"}).to_string(), 400, "BadRequest"),
         ];
         for (method, path, media, body, code, reason) in cases {
             let shown = format!("{method} {path} {media} {body:.60}");
@@ -211,7 +211,7 @@ fn objects_that_are_none() {
         };
         let uid = made["metadata"]["uid"].as_str().unwrap();
         let moved = format!("Operation cannot be fulfilled on configmaps \"a\": StorageError: invalid object, Code: 4, Key: \
-            /configmaps/default/a, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition: x, UID in object \
+            /registry/configmaps/default/a, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition: x, UID in object \
             meta: {uid}");
         let cases = [
             (one.as_str(), nameless(made.clone()), 400, "the name of the object (a based on URL) was undeterminable: name must be provided"),

@@ -44,7 +44,8 @@ fn kubectl_scales() {
     let mut definition = definition(None);
     definition["spec"]["versions"][0]["subresources"]["scale"]["specReplicasPath"] = ".status.birds".into();
     let refused = world.kubectl_with(&["create", "-f", "-"], &definition.to_string()).bad();
-    let wanted = "spec.versions[0].subresources.scale.specReplicasPath: Invalid value: \".status.birds\": should be a json path under .spec";
+    let wanted =
+        "spec.subresources.scale.specReplicasPath: Invalid value: \".status.birds\": should be a json path under .spec";
     assert!(refused.contains(wanted), "{refused}");
     let made = world.kubectl_with(&["create", "-f", "-"], &self::definition(None).to_string());
     assert!(made.ok && made.err.is_empty(), "{}", made.err);

@@ -262,3 +262,23 @@ fn scale_and_status() {
         assert_eq!(now.body, made.body, "nothing was written");
     });
 }
+
+/// What is said of the form of a request does not depend on what becomes of it.
+#[test]
+fn warned_of_what_is_refused_for_another_reason() {
+    let world = world();
+    world.run(async {
+        let mut http = Http::connect(world.api()).await;
+        let form = |spec: &str| {
+            format!(r#"{{"apiVersion":"example.com/v1","kind":"Form","metadata":{{"name":"a"}},"spec":{spec}}}"#)
+        };
+        let refused = http.send("POST", ALL, JSON, form(r#"{"a":"text","x":1}"#)).await;
+        assert_eq!((refused.code, warned(&refused)), (422, vec![r#"unknown field "spec.x""#.to_owned()]));
+        assert_eq!(http.send("POST", ALL, JSON, form(r#"{"a":1}"#)).await.code, 201);
+        let refused = http.send("PATCH", &format!("{ALL}/a"), MERGE, r#"{"spec":{"a":"text","x":1}}"#).await;
+        assert_eq!((refused.code, warned(&refused)), (422, vec![r#"unknown field "spec.x""#.to_owned()]));
+        let strict =
+            http.send("POST", &format!("{ALL}?fieldValidation=Strict"), JSON, form(r#"{"a":"text","x":1}"#)).await;
+        assert_eq!((strict.code, warned(&strict)), (400, Vec::<String>::new()));
+    });
+}

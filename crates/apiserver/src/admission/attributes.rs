@@ -1,6 +1,6 @@
 //! What a request wants, as expressions see it.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::rule::Place;
 use crate::{resource::Resource, scale, serve::auth::User};
@@ -54,14 +54,10 @@ impl<'a> Attributes<'a> {
             _ => json!({"group": group, "version": version, "kind": self.resource.kind}),
         };
         let resource = |version: &str| json!({"group": group, "version": version, "resource": plural});
-        let mut user = Map::from_iter([("username".to_owned(), self.user.name.as_str().into())]);
-        if !self.user.groups.is_empty() {
-            user.insert("groups".to_owned(), self.user.groups.clone().into());
-        }
         let own = &self.resource.version;
         let mut request = json!({
             "kind": kind(version), "resource": resource(version), "requestKind": kind(own), "requestResource": resource(own),
-            "operation": self.operation.name(), "userInfo": user, "dryRun": self.dry_run, "options": self.options,
+            "operation": self.operation.name(), "userInfo": self.user.info(), "dryRun": self.dry_run, "options": self.options,
         });
         let texts = [
             ("subResource", self.subresource),

@@ -8,8 +8,7 @@ use super::code::{self, items, text};
 use crate::{
     cel::RESERVED,
     field::{Fault, FieldError, child},
-    name, object,
-    selector::Selector,
+    name, object, selector,
 };
 
 const CONDITIONS_MAX: usize = 64;
@@ -91,8 +90,7 @@ fn check_actions(spec: &Value, errors: &mut Errors) {
 fn check_resources(resources: &Value, at: &str, errors: &mut Errors) {
     one_of(resources, "matchPolicy", at, &["Equivalent", "Exact"], errors);
     for key in ["namespaceSelector", "objectSelector"] {
-        let checked = Selector::of_labels(&resources[key]);
-        errors.extend(checked.err().map(|why| FieldError::invalid(child(at, key), resources[key].clone(), why)));
+        errors.extend(selector::faults(&resources[key], &child(at, key)));
     }
     for key in ["resourceRules", "excludeResourceRules"] {
         items(resources, key).for_each(|(index, rule)| check_rule(rule, &format!("{at}.{key}[{index}]"), errors));
@@ -102,8 +100,10 @@ fn check_resources(resources: &Value, at: &str, errors: &mut Errors) {
 fn check_rule(rule: &Value, at: &str, errors: &mut Errors) {
     let mut seen = BTreeSet::new();
     for (index, name) in items(rule, "resourceNames") {
-        if !seen.insert(name.as_str()) {
-            errors.push(FieldError::duplicate(format!("{at}.resourceNames[{index}]"), name.clone()));
+        let (at, name) = (format!("{at}.resourceNames[{index}]"), name.as_str().unwrap_or_default());
+        errors.extend(name::check_segment(name).err().map(|why| FieldError::invalid(&at, name, why)));
+        if !seen.insert(name) {
+            errors.push(FieldError::duplicate(at, name));
         }
     }
     let lists = [("operations", "operations"), ("apiGroups", "API groups"), ("apiVersions", "API versions")];
@@ -156,7 +156,9 @@ fn check_names(rule: &Value, at: &str, errors: &mut Errors) {
     if all.len() > 1 && all.contains(&"*/*") {
         errors.push(whole("if '*/*' is present, must not specify other resources"));
     }
-    if all.contains(&"*") && all.iter().any(|name| *name != "*" && !name.contains('/')) {
+    // The last of those without a part decides, as in Kubernetes.
+    let last = all.iter().rfind(|name| !name.is_empty() && !name.contains('/'));
+    if all.contains(&"*") && last.is_some_and(|name| *name != "*") {
         errors.push(whole("if '*' is present, must not specify other resources without subresources"));
     }
 }
@@ -170,27 +172,33 @@ fn check_conditions(spec: &Value, errors: &mut Errors) {
     let mut seen = BTreeSet::new();
     for (index, condition) in items(spec, "matchConditions") {
         let at = format!("spec.matchConditions[{index}].name");
-        match text(condition, "name") {
-            "" => errors.push(FieldError::required(at, "")),
-            name if !seen.insert(name) => errors.push(FieldError::duplicate(at, name)),
-            name => errors.extend(name::check_qualified(name).err().map(|why| FieldError::invalid(at, name, why))),
+        let name = text(condition, "name");
+        match name {
+            "" => errors.push(FieldError::required(&at, "")),
+            name => errors.extend(unqualified(name, &at)),
+        }
+        if !name.is_empty() && !seen.insert(name) {
+            errors.push(FieldError::duplicate(at, name));
         }
     }
 }
 
 fn check_variables(spec: &Value, errors: &mut Errors) {
-    let mut seen = BTreeSet::new();
     for (index, variable) in items(spec, "variables") {
         let at = format!("spec.variables[{index}].name");
         match text(variable, "name") {
             name if name.trim().is_empty() => errors.push(FieldError::required(at, "name is not specified")),
             name if !is_identifier(name) => {
-                errors.push(FieldError::invalid(at, name, "name is not a valid CEL identifier"));
+                errors.push(FieldError::invalid(at, name, "must be a valid CEL identifier"));
             }
-            name if !seen.insert(name) => errors.push(FieldError::duplicate(at, name)),
             _ => {}
         }
     }
+}
+
+/// What keeps a text from being a qualified name.
+fn unqualified(name: &str, at: &str) -> Errors {
+    name::qualified_faults(name).into_iter().map(|why| FieldError::invalid(at, name, why)).collect()
 }
 
 fn is_identifier(name: &str) -> bool {
@@ -203,17 +211,15 @@ fn is_identifier(name: &str) -> bool {
 
 fn check_validation(validation: &Value, index: usize, errors: &mut Errors) {
     let at = |key: &str| format!("spec.validations[{index}].{key}");
-    for (key, why) in
-        [("messageExpression", "must be non-empty if specified"), ("message", "message must be non-empty if specified")]
-    {
+    for key in ["messageExpression", "message"] {
         let given = text(validation, key);
         if !given.is_empty() && given.trim().is_empty() {
-            errors.push(FieldError::invalid(at(key), given, why));
+            errors.push(FieldError::invalid(at(key), given, "must be non-empty if specified"));
         }
     }
     let message = text(validation, "message");
     if message.trim().contains(['\n', '\r']) {
-        errors.push(FieldError::invalid(at("message"), message, "message must not contain line breaks"));
+        errors.push(FieldError::invalid(at("message"), message, "must not contain line breaks"));
     }
     let reasons = ["Forbidden", "Invalid", "RequestEntityTooLarge"];
     if let Some(reason) = validation["reason"].as_str().filter(|reason| !reasons.contains(reason)) {
@@ -232,8 +238,9 @@ fn check_annotations(policy: &str, spec: &Value, errors: &mut Errors) {
         let at = format!("spec.auditAnnotations[{index}]");
         let key = text(annotation, "key");
         let whole = format!("{policy}/{key}");
-        if let Err(why) = name::check_qualified(&whole) {
-            errors.push(FieldError::invalid(child(&at, "key"), whole, why));
+        match policy {
+            "" => errors.push(FieldError::invalid(child(&at, "key"), key, "requires metadata.name be non-empty")),
+            _ => errors.extend(unqualified(&whole, &child(&at, "key"))),
         }
         if !seen.insert(key) {
             errors.push(FieldError::duplicate(child(&at, "key"), key));

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::{BINDINGS, GROUP, POLICIES};
 use crate::{
-    builtin::{Basics, resource, text},
+    builtin::{Basics, resource, text, words},
     object,
     resource::{Resource, Role},
     table::Column,
@@ -38,8 +38,10 @@ fn policies() -> Resource {
         schema: policy_schema(),
         columns: vec![
             Column::name(),
-            Column::items("Validations", "/spec/validations", count),
-            Column::path("ParamKind", "string", ".spec.paramKind.kind", params).unless_set("<unset>"),
+            Column::cell("Validations", "integer", count, |policy| {
+                policy["spec"]["validations"].as_array().map_or(0, Vec::len).into()
+            }),
+            Column::cell("ParamKind", "string", params, |policy| param_kind(&policy["spec"]["paramKind"]).into()),
             Column::age(),
         ],
     })
@@ -47,7 +49,7 @@ fn policies() -> Resource {
 
 fn bindings() -> Resource {
     let policy = "PolicyName indicates the policy definition which the policy binding binded to";
-    let params = "ParamRef indicates the param resource which sets the configration param";
+    let params = "ParamRef indicates the param resource which sets the configuration param";
     resource(Basics {
         group: GROUP,
         plural: BINDINGS,
@@ -58,11 +60,43 @@ fn bindings() -> Resource {
         schema: binding_schema(),
         columns: vec![
             Column::name(),
-            Column::path("PolicyName", "string", ".spec.policyName", policy),
-            Column::path("ParamRef", "string", ".spec.paramRef.name", params).unless_set("<unset>"),
+            Column::cell("PolicyName", "string", policy, |binding| words(&binding["spec"]["policyName"])),
+            Column::cell("ParamRef", "string", params, |binding| param_ref(&binding["spec"]["paramRef"]).into()),
             Column::age(),
         ],
     })
+}
+
+fn param_kind(kind: &Value) -> String {
+    let text = |key: &str| kind[key].as_str().unwrap_or_default();
+    if kind.is_object() { format!("{}/{}", text("apiVersion"), text("kind")) } else { "<unset>".to_owned() }
+}
+
+fn param_ref(params: &Value) -> String {
+    let text = |key: &str| params[key].as_str().unwrap_or_default();
+    match (text("namespace"), text("name")) {
+        (_, "") if params["selector"].is_object() => selector_shown(&params["selector"]),
+        (_, "") => "<unset>".to_owned(),
+        // Whether there are namespaces cannot be told from here.
+        ("", name) => format!("*/{name}"),
+        (namespace, name) => format!("{namespace}/{name}"),
+    }
+}
+
+/// A selector as Go prints it.
+fn selector_shown(selector: &Value) -> String {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let labels = selector["matchLabels"].as_object().into_iter().flatten();
+    let labels: String = labels.map(|(key, value)| format!("{key}: {},", text(value))).collect();
+    let expressions = selector["matchExpressions"].as_array().into_iter().flatten().map(|expression| {
+        let (key, operator) = (text(&expression["key"]), text(&expression["operator"]));
+        let values: Vec<String> = expression["values"].as_array().into_iter().flatten().map(text).collect();
+        format!("LabelSelectorRequirement{{Key:{key},Operator:{operator},Values:[{}],}},", values.join(" "))
+    });
+    let expressions: String = expressions.collect();
+    format!(
+        "&LabelSelector{{MatchLabels:map[string]string{{{labels}}},MatchExpressions:[]LabelSelectorRequirement{{{expressions}}},}}"
+    )
 }
 
 fn list(description: &str, items: Value) -> Value {
@@ -160,4 +194,26 @@ fn binding_schema() -> Value {
                 "items": {"type": "string"}, "x-kubernetes-list-type": "set"},
         }},
     }})
+}
+
+#[cfg(test)]
+mod tests {
+    use test_case::test_case;
+
+    use super::*;
+
+    #[test_case(json!(null) => "<unset>"; "none")]
+    #[test_case(json!({"name": "a"}) => "*/a"; "by name")]
+    #[test_case(json!({"name": "a", "namespace": "forms"}) => "forms/a"; "by name and namespace")]
+    #[test_case(json!({"selector": {"matchLabels": {"b": "c", "a": "b"}, "matchExpressions": [{"key": "k", "operator": "In", "values": ["x", "y"]}]}})
+        => "&LabelSelector{MatchLabels:map[string]string{a: b,b: c,},MatchExpressions:[]LabelSelectorRequirement{LabelSelectorRequirement{Key:k,Operator:In,Values:[x y],},},}"; "by labels")]
+    fn parameters(reference: Value) -> String {
+        param_ref(&reference)
+    }
+
+    #[test_case(json!(null) => "<unset>"; "none")]
+    #[test_case(json!({"apiVersion": "forms.io/v1", "kind": "Foo"}) => "forms.io/v1/Foo"; "a kind")]
+    fn kinds_of_parameters(kind: Value) -> String {
+        param_kind(&kind)
+    }
 }

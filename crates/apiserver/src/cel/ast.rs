@@ -58,6 +58,8 @@ pub enum FoldKind {
     /// Makes a list.
     Map,
     Filter,
+    /// Makes a list in the order of what the body makes.
+    SortBy,
     /// Makes a map with the keys of the range.
     TransformMap,
     /// Makes a map of the one-entry maps that the body makes.

@@ -3,8 +3,10 @@
 use super::{
     ast::{Expr, Fault, Fold, FoldKind, Literal, Member, Node},
     library::{self, TYPE_NAMES},
+    meter::PATTERN_BYTES_MAX,
     types::{Bound, Type},
 };
+use crate::schema;
 
 pub struct Checker {
     scope: Vec<(String, Type)>,
@@ -51,7 +53,7 @@ impl Checker {
                 // What a text is made of may be of any types.
                 let mixed = self.mixed;
                 self.mixed |= name == "format";
-                let types = args.iter_mut().map(|arg| self.check(arg)).collect::<Result<Vec<_>, _>>();
+                let types = self.arguments(at, &name, member, args);
                 self.mixed = mixed;
                 let result = call(at, &name, member, &types?)?;
                 check_literals(&name, args)?;
@@ -61,9 +63,22 @@ impl Checker {
             Node::Condition(three) => self.condition(at, three),
             Node::List(items) => self.list(items),
             Node::Map(entries) => self.map(entries),
-            Node::Fold(fold) => self.fold(fold),
+            Node::Fold(fold) => self.fold(at, fold),
             Node::OptionalMap(parts, flat) => self.optional_map(at, parts, *flat),
         }
+    }
+
+    /// Types of arguments. What a function is called on is looked at first, then whether there is such a function.
+    fn arguments(&mut self, at: usize, name: &str, member: Member, args: &mut [Expr]) -> Result<Vec<Type>, Fault> {
+        let (target, args) = args.split_at_mut(usize::from(member == Member::Yes).min(args.len()));
+        let mut types = target.iter_mut().map(|arg| self.check(arg)).collect::<Result<Vec<_>, _>>()?;
+        if !library::is_function(name) {
+            return Err(undeclared(at, name));
+        }
+        for arg in args {
+            types.push(self.check(arg)?);
+        }
+        Ok(types)
     }
 
     fn ident(&mut self, name: &str) -> Option<Type> {
@@ -162,7 +177,7 @@ impl Checker {
         }
     }
 
-    fn fold(&mut self, fold: &mut Fold) -> Checked {
+    fn fold(&mut self, at: usize, fold: &mut Fold) -> Checked {
         let range = self.check(&mut fold.range)?;
         let two = fold.second.is_some();
         let (first, second) = match &range {
@@ -174,18 +189,20 @@ impl Checker {
                 let text = format!(
                     "expression of type '{other}' cannot be range of a comprehension (must be list, map, or dynamic)"
                 );
-                return Err(Fault::new(fold.range.at, text));
+                // A list that is sorted is first kept under a name, at the place of the macro.
+                let at = if fold.kind == FoldKind::SortBy { at } else { fold.range.at };
+                return Err(Fault::new(at, text));
             }
         };
         let depth = self.scope.len();
         self.scope.push((fold.first.clone(), first.clone()));
         self.scope.extend(fold.second.iter().map(|name| (name.clone(), second.clone())));
-        let result = self.fold_body(fold, &first, &second, &range);
+        let result = self.fold_body(at, fold, &first, &second, &range);
         self.scope.truncate(depth);
         result
     }
 
-    fn fold_body(&mut self, fold: &mut Fold, first: &Type, second: &Type, range: &Type) -> Checked {
+    fn fold_body(&mut self, at: usize, fold: &mut Fold, first: &Type, second: &Type, range: &Type) -> Checked {
         if let Some(filter) = &mut fold.filter {
             let found = self.check(filter)?;
             expect(filter.at, &Type::Bool, &found)?;
@@ -201,6 +218,7 @@ impl Checker {
                 Ok(Type::list(first.clone()))
             }
             FoldKind::Map => Ok(Type::list(body)),
+            FoldKind::SortBy => call(at, library::SORT_BY, Member::Yes, &[range.clone(), Type::list(body)]),
             FoldKind::TransformMap => {
                 let _ = second;
                 let key = if matches!(range, Type::Dyn) { Type::Dyn } else { first.clone() };
@@ -281,7 +299,7 @@ fn call(at: usize, name: &str, member: Member, types: &[Type]) -> Checked {
 fn check_literals(name: &str, args: &[Expr]) -> Result<(), Fault> {
     let Some(Expr { at, node: Node::Literal(Literal::String(text)), .. }) = args.last() else { return Ok(()) };
     let sound = match name {
-        "matches" => regex::Regex::new(text).is_ok(),
+        "matches" => schema::compile_pattern(text, PATTERN_BYTES_MAX).is_ok(),
         "timestamp" => text.parse::<jiff::Timestamp>().is_ok(),
         "duration" => library::parse_duration(text).is_some(),
         _ => true,

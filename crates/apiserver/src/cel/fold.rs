@@ -3,9 +3,10 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use super::{
-    Error,
-    ast::{Fold, FoldKind},
+    Error, Meter,
+    ast::{Fold, FoldKind, Member},
     eval::{Evaluated, Scope},
+    library,
     value::{Key, Map, Value},
 };
 
@@ -18,6 +19,8 @@ struct Found<'a> {
     failed: Option<Error>,
     count: usize,
     list: Vec<Value<'a>>,
+    /// What a list is sorted by.
+    keys: Vec<Value<'a>>,
     map: BTreeMap<Key, Value<'a>>,
 }
 
@@ -59,7 +62,7 @@ impl<'a> Scope<'a, '_> {
                 return Ok(verdict);
             }
         }
-        finish(fold.kind, found)
+        finish(fold.kind, found, self.meter)
     }
 
     /// One round; a value if nothing that follows can change the result.
@@ -97,6 +100,10 @@ fn keep<'a>(kind: FoldKind, first: Value<'a>, body: Value<'a>, found: &mut Found
         (FoldKind::ExistsOne, Value::Bool(yes)) => found.count += usize::from(yes),
         (FoldKind::Filter, Value::Bool(yes)) => found.list.extend(yes.then_some(first)),
         (FoldKind::Map, value) => found.list.push(value),
+        (FoldKind::SortBy, value) => {
+            found.list.push(first);
+            found.keys.push(value);
+        }
         (FoldKind::TransformMap, value) => drop(found.map.insert(Key::of(&first)?, value)),
         (FoldKind::TransformEntry, Value::Map(map)) => {
             for key in map.keys() {
@@ -113,12 +120,16 @@ fn keep<'a>(kind: FoldKind, first: Value<'a>, body: Value<'a>, found: &mut Found
     Ok(())
 }
 
-fn finish(kind: FoldKind, found: Found<'_>) -> Evaluated<'_> {
+fn finish<'a>(kind: FoldKind, found: Found<'a>, meter: &mut Meter) -> Evaluated<'a> {
     match (kind, found.failed) {
         (_, Some(error)) => Err(error),
         (FoldKind::All, None) => Ok(Value::Bool(true)),
         (FoldKind::Exists, None) => Ok(Value::Bool(false)),
         (FoldKind::ExistsOne, None) => Ok(Value::Bool(found.count == 1)),
+        (FoldKind::SortBy, None) => {
+            let lists = [Value::list(found.list), Value::list(found.keys)];
+            library::call(library::SORT_BY, Member::Yes, &lists, meter)
+        }
         (FoldKind::Map | FoldKind::Filter, None) => Ok(Value::list(found.list)),
         (FoldKind::TransformMap | FoldKind::TransformEntry, None) => Ok(Value::Map(Map::Made(Arc::new(found.map)))),
     }

@@ -5,11 +5,12 @@ use std::collections::HashMap;
 use regex::Regex;
 
 use super::Error;
+use crate::schema;
 
 /// What compiling a pattern costs, and each of its characters; compiled size in bytes.
 const PATTERN_COST: u64 = 500;
 const PATTERN_CHAR_COST: u64 = 20;
-const PATTERN_BYTES_MAX: usize = 1 << 20;
+pub(super) const PATTERN_BYTES_MAX: usize = 1 << 20;
 
 #[derive(Clone, Debug)]
 pub struct Meter {
@@ -42,10 +43,8 @@ impl Meter {
             return Ok(found.clone());
         }
         self.charge(PATTERN_COST + size * PATTERN_CHAR_COST)?;
-        let built = regex::RegexBuilder::new(pattern).size_limit(PATTERN_BYTES_MAX).build();
-        let failed =
-            |error: regex::Error| Error::other(format!("Illegal regex: {}", error.to_string().replace('\n', " ")));
-        let built = built.map_err(failed)?;
+        let failed = |why: String| Error::other(format!("Illegal regex: {}", why.replace('\n', " ")));
+        let built = schema::compile_pattern(pattern, PATTERN_BYTES_MAX).map_err(failed)?;
         self.patterns.insert(pattern.to_owned(), built.clone());
         Ok(built)
     }

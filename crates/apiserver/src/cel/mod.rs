@@ -26,6 +26,7 @@ use self::{ast::Expr, check::Checker};
 pub use self::{
     lazy::Lazy,
     lex::RESERVED,
+    library::parse_duration,
     meter::Meter,
     types::{ListKind, ObjectType, Type},
     value::Value,

@@ -5,6 +5,10 @@ use super::{
     lex::{Token, lex},
 };
 
+/// What an expression can begin with, in cel-go's words.
+const EXPRESSION: &str =
+    "{'[', '{', '(', '.', '-', '!', 'true', 'false', 'null', NUM_FLOAT, NUM_INT, NUM_UINT, STRING, BYTES, IDENTIFIER}";
+
 /// How high a tree may be, and how deep brackets may nest: every later step recurses no deeper than this.
 pub const DEPTH_MAX: usize = 100;
 
@@ -237,7 +241,7 @@ impl Parser {
                 let name = self.name()?;
                 self.node(at, Node::Ident(name))
             }
-            _ => Err(self.unexpected("an expression")),
+            _ => Err(self.unexpected(EXPRESSION)),
         }
     }
 
@@ -298,6 +302,11 @@ impl Parser {
             ("exists_one" | "existsOne", 2 | 3) => FoldKind::ExistsOne,
             ("map", 2 | 3) | ("transformList", 3 | 4) => FoldKind::Map,
             ("filter", 2) => FoldKind::Filter,
+            ("sortBy", 2) if matches!(target.node, Node::Literal(_) | Node::Map(_)) => {
+                let known = "a list, identifier, comprehension, call or select expression";
+                return Err(Fault::new(target.at, format!("sortBy can only be applied to {known}")));
+            }
+            ("sortBy", 2) => FoldKind::SortBy,
             ("transformMap", 3 | 4) => FoldKind::TransformMap,
             ("transformMapEntry", 3 | 4) => FoldKind::TransformEntry,
             ("optMap" | "optFlatMap", 2) => {

@@ -1,14 +1,16 @@
 //! Objects from one version to another by a webhook that the definition names.
 
+mod endpoint;
 mod post;
 mod review;
+mod trust;
 
 use std::{sync::Arc, time::Duration};
 
 use rustls::ClientConfig;
 use serde_json::Value;
 
-pub use self::post::{Endpoint, roots};
+pub use self::{endpoint::Endpoint, trust::roots};
 
 /// How long a webhook may take for one review, with the connection to it.
 const TIMEOUT: Duration = Duration::from_secs(30);
@@ -19,18 +21,25 @@ pub struct Converter {
     endpoint: Endpoint,
     tls: Arc<ClientConfig>,
     timeout: Duration,
+    /// The first of the review versions of the definition that is known here.
+    review: &'static str,
 }
+
+/// Versions of ConversionReview, which differ in name and in what Kubernetes checks.
+pub const REVIEWS: [&str; 2] = ["v1", "v1beta1"];
 
 impl Converter {
     /// The webhook of a definition's `spec.conversion`, or why it cannot be asked.
     pub fn new(conversion: &Value) -> Result<Converter, String> {
         let config = &conversion["webhook"]["clientConfig"];
-        if config["service"].is_object() {
-            return Err(NO_SERVICES.to_owned());
-        }
-        let endpoint = Endpoint::parse(config["url"].as_str().unwrap_or_default())?;
-        let tls = post::tls(config["caBundle"].as_str().unwrap_or_default())?;
-        Ok(Converter { endpoint, tls: Arc::new(tls), timeout: TIMEOUT })
+        let endpoint = match &config["service"] {
+            service @ Value::Object(_) => Endpoint::service(service),
+            _ => Endpoint::parse(config["url"].as_str().unwrap_or_default())?,
+        };
+        let tls = trust::tls(config["caBundle"].as_str().unwrap_or_default())?;
+        let wanted = conversion["webhook"]["conversionReviewVersions"].as_array().into_iter().flatten();
+        let known = wanted.filter_map(|version| REVIEWS.into_iter().find(|known| version == known)).next();
+        Ok(Converter { endpoint, tls: Arc::new(tls), timeout: TIMEOUT, review: known.unwrap_or(REVIEWS[0]) })
     }
 
     /// All objects in the version `desired`, in one call. Objects that are in it already must not be among them.
@@ -39,22 +48,19 @@ impl Converter {
         let (version, kind) = (first["apiVersion"].as_str(), first["kind"].as_str());
         let name = format!("conversion webhook for {}, Kind={}", version.unwrap_or_default(), kind.unwrap_or_default());
         let uid = crate::name::uid();
-        let request = review::request(&uid, desired, &objects);
+        let request = review::request(self.review, &uid, desired, &objects);
         let sent = tokio::time::timeout(self.timeout, post::post(&self.endpoint, self.tls.clone(), &request)).await;
         let answer = match sent {
             Ok(Ok(answer)) => answer,
-            Ok(Err(why)) => return Err(format!("{name} failed: Post \"{}\": {why}", self.endpoint)),
+            Ok(Err(why)) => return Err(format!("{name} failed: {why}")),
             Err(_) => {
                 let seconds = self.timeout.as_secs();
                 return Err(format!("{name} failed: Post \"{}\": no answer within {seconds} s", self.endpoint));
             }
         };
-        review::converted(&answer, &uid, desired, &objects).map_err(|why| format!("{name} {why}"))
+        review::converted(&answer, self.review, &uid, desired, &objects).map_err(|why| format!("{name} {why}"))
     }
 }
-
-/// There is nothing behind a reference to a service here.
-pub const NO_SERVICES: &str = "this server has no services; give the webhook's address as url";
 
 #[cfg(test)]
 mod tests {
@@ -72,7 +78,8 @@ mod tests {
             let mut converter = Converter::new(&json!({"webhook": {"clientConfig": {"url": url}}})).unwrap();
             converter.timeout = Duration::from_secs(1);
             let failed = converter.convert(vec![json!({"apiVersion": "g/v1", "kind": "K"})], "g/v2").await.unwrap_err();
-            let expected = format!("conversion webhook for g/v1, Kind=K failed: Post \"{url}\": no answer within 1 s");
+            let expected =
+                format!("conversion webhook for g/v1, Kind=K failed: Post \"{url}?timeout=30s\": no answer within 1 s");
             assert_eq!(failed, expected);
         });
     }

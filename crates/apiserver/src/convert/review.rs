@@ -4,15 +4,23 @@ use serde_json::{Map, Value, json};
 
 use crate::object;
 
-pub fn request(uid: &str, desired: &str, objects: &[Value]) -> Value {
-    json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "ConversionReview",
+pub fn request(review: &str, uid: &str, desired: &str, objects: &[Value]) -> Value {
+    json!({"apiVersion": format!("apiextensions.k8s.io/{review}"), "kind": "ConversionReview",
            "request": {"uid": uid, "desiredAPIVersion": desired, "objects": objects}})
 }
 
 /// The converted objects, if the answer is sound: as many, of the version that was asked for, each the same object as before.
-pub fn converted(answer: &Value, uid: &str, desired: &str, before: &[Value]) -> Result<Vec<Value>, String> {
+pub fn converted(
+    answer: &Value,
+    review: &str,
+    uid: &str,
+    desired: &str,
+    before: &[Value],
+) -> Result<Vec<Value>, String> {
     let failed = |why: String| format!("failed: {why}");
-    if answer["apiVersion"] != "apiextensions.k8s.io/v1" || answer["kind"] != "ConversionReview" {
+    // Kubernetes has never looked at these in v1beta1, and there are webhooks that rely on it.
+    let exact = review == "v1";
+    if exact && (answer["apiVersion"] != "apiextensions.k8s.io/v1" || answer["kind"] != "ConversionReview") {
         let (version, kind) = (&answer["apiVersion"], &answer["kind"]);
         return Err(failed(format!(
             "expected webhook response of apiextensions.k8s.io/v1, Kind=ConversionReview, got {}, Kind={}",
@@ -24,7 +32,7 @@ pub fn converted(answer: &Value, uid: &str, desired: &str, before: &[Value]) -> 
     if !response.is_object() {
         return Err(failed("no response provided".to_owned()));
     }
-    if response["uid"] != uid {
+    if exact && response["uid"] != uid {
         return Err(failed(format!("expected response.uid={uid:?}, got {}", response["uid"])));
     }
     if response["result"]["status"] != "Success" {
@@ -122,14 +130,24 @@ mod tests {
         object["apiVersion"] = "g/v2".into();
         let mut answer = answer(object);
         *answer.pointer_mut(pointer).unwrap() = value;
-        converted(&answer, "1", "g/v2", &[before()]).err().unwrap_or_default()
+        converted(&answer, "v1", "1", "g/v2", &[before()]).err().unwrap_or_default()
+    }
+
+    #[test]
+    fn old_reviews_need_neither_name_nor_uid() {
+        let mut object = before();
+        object["apiVersion"] = "g/v2".into();
+        let bare = json!({"response": {"result": {"status": "Success"}, "convertedObjects": [object]}});
+        assert!(converted(&bare, "v1beta1", "1", "g/v2", &[before()]).is_ok());
+        assert!(converted(&bare, "v1", "1", "g/v2", &[before()]).is_err());
+        assert_eq!(request("v1beta1", "1", "g/v2", &[])["apiVersion"], "apiextensions.k8s.io/v1beta1");
     }
 
     #[test]
     fn only_labels_and_annotations_are_the_webhooks() {
         let object = json!({"apiVersion": "g/v2", "kind": "K", "metadata": {"name": "n", "uid": "u", "generation": 9,
             "annotations": {"x": "y"}, "finalizers": ["f"]}, "spec": {"b": 1}});
-        let found = converted(&answer(object), "1", "g/v2", &[before()]).unwrap();
+        let found = converted(&answer(object), "v1", "1", "g/v2", &[before()]).unwrap();
         assert_eq!(
             found,
             [json!({"apiVersion": "g/v2", "kind": "K", "spec": {"b": 1},

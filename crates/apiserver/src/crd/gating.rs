@@ -9,7 +9,7 @@ use super::storage_version;
 pub struct Gated {
     /// For pruning, defaulting and validation: without defaults that a gate keeps out.
     pub schema: Value,
-    /// For people: with the state of each gate at its fields.
+    /// For people and clients: with the state of each gate at its fields, and as `schema` without defaults that are not filled in.
     pub published: Value,
     pub gating: Option<Gating>,
     /// Each field behind a gate that is off, alone; for definitions with a webhook.
@@ -26,10 +26,11 @@ pub fn of(gates: &Gates, definition: &Value, version: &Value, schema: &Value) ->
     let stored = storage_version(definition).map_or(&Value::Null, |version| &version["schema"]["openAPIV3Schema"]);
     let gating = Gating::new(gates, stored);
     let webhook = definition["spec"]["conversion"]["strategy"] == "Webhook";
+    gates.publish(&mut published, definition["spec"]["group"].as_str().unwrap_or_default());
     if !webhook || version["storage"] == true {
         gating.strip_defaults(&mut effective);
+        gating.strip_defaults(&mut published);
     }
-    gates.publish(&mut published, definition["spec"]["group"].as_str().unwrap_or_default());
     let held = if webhook { held(gates, stored) } else { Vec::new() };
     Gated { schema: effective, published, gating: Some(gating), held }
 }

@@ -1,9 +1,11 @@
 //! Custom resource definitions: what they must be, what state they are in, and the resources they make.
 
+mod approval;
 mod beta;
 mod conversion;
 mod gating;
 mod names;
+mod parts;
 mod selectable;
 mod status;
 mod validate;
@@ -19,11 +21,11 @@ pub use self::{
     validate::validate,
 };
 use crate::{
-    catalog::Definition,
+    catalog::{Definition, priority},
     convert::Converter,
     managed::{Node, Types},
     object::{self, NameRule},
-    resource::{Custom, Resource, Role, group_version},
+    resource::{Custom, Resource, Role, Schemas, group_version},
     rules::Tree,
     scale::Scale,
     schema::Schema,
@@ -36,6 +38,12 @@ pub fn fill(object: &mut Value) {
     let Some(spec) = object["spec"].as_object_mut() else { return };
     if spec.get("conversion").is_none_or(Value::is_null) {
         spec.insert("conversion".to_owned(), json!({"strategy": "None"}));
+    }
+    let service = spec.get_mut("conversion").and_then(|value| value.pointer_mut("/webhook/clientConfig/service"));
+    if let Some(service) = service.and_then(Value::as_object_mut)
+        && service.get("port").is_none_or(Value::is_null)
+    {
+        service.insert("port".to_owned(), 443.into());
     }
     let Some(names) = spec.get_mut("names").and_then(Value::as_object_mut) else { return };
     for (key, text) in [("singular", kind.to_lowercase()), ("listKind", format!("{kind}List"))] {
@@ -75,8 +83,25 @@ pub fn resources(definition: &Definition, field_gates: bool) -> Vec<Resource> {
         return Vec::new();
     }
     let types = Arc::new(types(&definition.object));
+    let schemas = schemas(&definition.object, field_gates).map(Arc::new);
     let served = versions(&definition.object).iter().filter(|version| version["served"] == true);
-    served.map(|version| resource(definition, version, types.clone(), field_gates)).collect()
+    let of =
+        |version| Resource { schemas: schemas.clone(), ..resource(definition, version, types.clone(), field_gates) };
+    served.map(of).collect()
+}
+
+/// What users of a version are told that is deprecated without a text of its own: of newer ones the best.
+fn deprecation(spec: &Value, version: &str) -> String {
+    let (group, kind) =
+        (spec["group"].as_str().unwrap_or_default(), spec["names"]["kind"].as_str().unwrap_or_default());
+    let others = spec["versions"].as_array().into_iter().flatten();
+    let others = others.filter(|other| other["served"] == true && other["deprecated"] != true);
+    let names = others.filter_map(|other| other["name"].as_str()).map(|name| (priority(name), name));
+    let said = format!("{group}/{version} {kind} is deprecated");
+    match names.filter(|other| other.0 > priority(version)).max() {
+        Some((_, newer)) => format!("{said}; use {group}/{newer} {kind}"),
+        None => said,
+    }
 }
 
 /// How fields are merged in each version, served or not, as managers may know them by any.
@@ -87,6 +112,22 @@ fn types(object: &Value) -> Types {
         (name, Node::of_object(version["schema"].get("openAPIV3Schema").unwrap_or(&open())))
     };
     versions(object).iter().map(of).collect()
+}
+
+/// How objects are read from the store, by the version they are in, served or not: each gets the defaults of its own.
+fn schemas(object: &Value, field_gates: bool) -> Option<Schemas> {
+    let versions = versions(object);
+    if versions.iter().all(|version| version["schema"] == versions[0]["schema"]) {
+        return None;
+    }
+    let group = object["spec"]["group"].as_str().unwrap_or_default();
+    let gates = if field_gates { gates(object) } else { Gates::default() };
+    let of = |version: &Value| {
+        let name = group_version(group, version["name"].as_str().unwrap_or_default());
+        let schema = version["schema"].get("openAPIV3Schema").cloned().unwrap_or_else(open);
+        (name, Schema::parse(&gating::of(&gates, object, version, &schema).schema))
+    };
+    Some(versions.iter().map(of).collect())
 }
 
 /// The schema of a version that has none.
@@ -115,7 +156,7 @@ fn resource(definition: &Definition, version: &Value, types: Arc<Types>, field_g
     let gating = gating::of(&gates, &definition.object, version, schema);
     let deprecation = (version["deprecated"] == true).then(|| match version["deprecationWarning"].as_str() {
         Some(text) => text.to_owned(),
-        None => format!("{group}/{name} {} is deprecated", text(&names["kind"])),
+        None => deprecation(spec, &name),
     });
     Resource {
         stored_version: group_version(&group, &stored),
@@ -134,6 +175,7 @@ fn resource(definition: &Definition, version: &Value, types: Arc<Types>, field_g
         unconditional_update: false,
         strategic: false,
         schema: Schema::parse(&gating.schema),
+        schemas: None,
         rules: Tree::compile(&gating.schema).map(Arc::new),
         types,
         published: gating.published,
@@ -146,10 +188,26 @@ fn resource(definition: &Definition, version: &Value, types: Arc<Types>, field_g
             definition_key: definition.key.clone(),
             definition_revision: definition.revision,
             terminating: object::is_deleting(&definition.object),
+            emptying: status::is_emptying(&definition.object),
+            storage_served: storage_version(&definition.object).is_some_and(|version| version["served"] == true),
         }),
         gating: gating.gating.map(Arc::new),
         held: Arc::new(gating.held),
         group,
         version: name,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_deprecated_version_names_the_best_newer_one() {
+        let version = |name: &str, served: bool, deprecated: bool| json!({"name": name, "served": served, "deprecated": deprecated});
+        let spec = json!({"group": "g.io", "names": {"kind": "Dep"}, "versions": [version("v1alpha1", true, true),
+            version("v1beta2", true, false), version("v1beta3", true, false), version("v1", false, false)]});
+        assert_eq!(deprecation(&spec, "v1alpha1"), "g.io/v1alpha1 Dep is deprecated; use g.io/v1beta3 Dep");
+        assert_eq!(deprecation(&spec, "v1"), "g.io/v1 Dep is deprecated");
     }
 }

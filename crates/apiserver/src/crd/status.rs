@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::names::decide_names;
+use super::{approval::Approval, conversion::is_bundle_sound, names::decide_names};
 use crate::object;
 
 /// Holds a definition until all its objects are gone.
@@ -35,16 +35,18 @@ pub fn decide_status(object: &mut Value, others: &[&Value]) -> bool {
     }
     // Once established a definition stays so, or objects under its old names could not be reached any more.
     if !is_established(object) {
-        match &names.conflict {
-            None => set_condition(
-                object,
-                "Established",
-                "True",
-                "InitialNamesAccepted",
-                "the initial names have been accepted",
-            ),
-            Some(_) => set_condition(object, "Established", "False", "NotAccepted", "not all names are accepted"),
-        }
+        let (status, reason, message) = match &names.conflict {
+            Some(_) => ("False", "NotAccepted", "not all names are accepted"),
+            None if !is_bundle_sound(&object["spec"]) => {
+                ("False", "InvalidCABundle", "The conversion webhook CABundle is invalid")
+            }
+            None => ("True", "InitialNamesAccepted", "the initial names have been accepted"),
+        };
+        set_condition(object, "Established", status, reason, message);
+    }
+    if let Some(approval) = Approval::of(object) {
+        let kind = "KubernetesAPIApprovalPolicyConformant";
+        set_condition(object, kind, approval.status, approval.reason, &approval.message);
     }
     store_versions(object);
     let gates = super::gates(object);
@@ -65,7 +67,18 @@ fn store_versions(object: &mut Value) {
     object["status"]["storedVersions"] = stored.into();
 }
 
+/// From now on it is held until its objects are gone.
+/// Whether the objects of a definition are being deleted before it.
+pub fn is_emptying(object: &Value) -> bool {
+    condition(object, "Terminating").is_some_and(|condition| condition["status"] == "True")
+}
+
 pub fn mark_terminating(object: &mut Value) {
+    let mut finalizers = object::list(object, "finalizers").to_vec();
+    if !finalizers.iter().any(|name| name == FINALIZER) {
+        finalizers.push(FINALIZER.into());
+    }
+    object::set(object, "finalizers", finalizers);
     set_condition(
         object,
         "Terminating",
@@ -109,6 +122,11 @@ mod tests {
         assert!(decide_status(&mut first, &[]));
         assert!(is_established(&first));
         assert_eq!(first["status"]["storedVersions"], json!(["v1"]));
+        let mut bad = first.clone();
+        bad["status"] = json!({});
+        bad["spec"]["conversion"] = json!({"strategy": "Webhook", "webhook": {"clientConfig": {"caBundle": "!"}}});
+        decide_status(&mut bad, &[]);
+        assert_eq!(condition(&bad, "Established").unwrap()["reason"], "InvalidCABundle");
         assert!(!decide_status(&mut first, &[]), "the same again changes nothing");
         let mut second = definition("bars", "Foo");
         decide_status(&mut second, &[&first]);

@@ -2,20 +2,17 @@
 
 use serde_json::Value;
 
+use super::approval::{self, Approval};
 use crate::{
     field::{Fault, FieldError},
-    jsonpath::JsonPath,
-    name, object, rules, scale, schema,
+    name, object,
 };
-
-const TYPES: [&str; 5] = ["boolean", "date", "integer", "number", "string"];
 
 /// All that is wrong with a definition, and what its author should know about its gates.
 pub fn validate(definition: &Value, old: Option<&Value>) -> (Vec<FieldError>, Vec<String>) {
     let spec = &definition["spec"];
     let mut errors = Vec::new();
-    check_name(definition, &mut errors);
-    check_names(&spec["names"], &mut errors);
+    check_name(definition, old, &mut errors);
     if !matches!(spec["scope"].as_str(), Some("Cluster" | "Namespaced")) {
         let scope = spec["scope"].as_str().unwrap_or_default();
         match scope {
@@ -23,19 +20,25 @@ pub fn validate(definition: &Value, old: Option<&Value>) -> (Vec<FieldError>, Ve
             _ => errors.push(FieldError::not_supported("spec.scope", scope, &["Cluster", "Namespaced"])),
         }
     }
+    let parts = super::parts::check(definition, old);
+    errors.extend(parts.of_versions);
+    check_names(&spec["names"], &mut errors);
+    errors.extend(parts.of_all);
+    super::conversion::check(spec, old, &mut errors);
+    if let Some(old) = old {
+        check_change(definition, old, &mut errors);
+    }
+    check_stored(definition, old, &mut errors);
+    check_group(definition, old, &mut errors);
     if spec["preserveUnknownFields"] == true {
         let detail =
             "cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead";
         errors.push(FieldError::invalid("spec.preserveUnknownFields", true, detail));
     }
-    check_versions(definition, old, &mut errors);
-    super::conversion::check(spec, &mut errors);
-    if let Some(old) = old {
-        check_change(definition, old, &mut errors);
-    }
     let verdict = fieldgate::validate_crd(spec, old.map(|old| &old["spec"]));
     errors.extend(verdict.errors.into_iter().map(gate_error));
-    (errors, verdict.warnings)
+    let warnings = super::parts::unknown_formats(definition, old).into_iter().chain(verdict.warnings);
+    (errors, warnings.collect())
 }
 
 fn gate_error(error: fieldgate::FieldError) -> FieldError {
@@ -52,7 +55,7 @@ fn gate_error(error: fieldgate::FieldError) -> FieldError {
     FieldError::new(fault, error.field, error.value.unwrap_or_default(), error.detail)
 }
 
-fn check_name(definition: &Value, errors: &mut Vec<FieldError>) {
+fn check_name(definition: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
     let spec = &definition["spec"];
     let (group, plural) = (text(&spec["group"]), text(&spec["names"]["plural"]));
     if group.is_empty() {
@@ -62,38 +65,44 @@ fn check_name(definition: &Value, errors: &mut Vec<FieldError>) {
     } else if !group.contains('.') {
         errors.push(FieldError::invalid("spec.group", group, "should be a domain with at least one dot"));
     }
-    check_group(definition, group, errors);
     let name = object::meta(definition, "name");
-    if name != format!("{plural}.{group}") {
+    if old.is_none() && !name.is_empty() && name != format!("{plural}.{group}") {
         let detail = "must be spec.names.plural+\".\"+spec.group";
         errors.push(FieldError::invalid("metadata.name", name, detail));
     }
 }
 
 /// Groups of the server itself are closed, as definitions in them would lie over its own objects; other groups of Kubernetes
-/// need its word.
-fn check_group(definition: &Value, group: &str, errors: &mut Vec<FieldError>) {
-    const APPROVAL: &str = "api-approved.kubernetes.io";
-    let protected =
-        ["k8s.io", "kubernetes.io"].iter().any(|owner| group == *owner || group.ends_with(&format!(".{owner}")));
+/// need its word, and who has none may go on without.
+fn check_group(definition: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
+    let group = text(&definition["spec"]["group"]);
     if crate::builtin::GROUPS.contains(&group) {
         errors.push(FieldError::invalid("spec.group", group, "is a group of built-in kinds"));
-    } else if protected && text(&definition["metadata"]["annotations"][APPROVAL]).is_empty() {
-        let detail = format!(
-            "protected groups must have approval annotation {APPROVAL:?}, see https://github.com/kubernetes/enhancements/pull/1111"
-        );
-        errors.push(FieldError::required(format!("metadata.annotations[{APPROVAL}]"), detail));
+        return;
+    }
+    let Some(approval) = Approval::of(definition) else { return };
+    if old.and_then(Approval::of).is_some_and(|old| old.reason == approval.reason) {
+        return;
+    }
+    let at = format!("metadata.annotations[{}]", approval::ANNOTATION);
+    match approval.reason {
+        "MissingAnnotation" => errors.push(FieldError::required(at, approval.message)),
+        "InvalidAnnotation" => errors.push(FieldError::invalid(at, approval.annotation, approval.message)),
+        _ => {}
     }
 }
 
 fn check_names(names: &Value, errors: &mut Vec<FieldError>) {
-    for (key, upper) in [("plural", false), ("singular", false), ("kind", true), ("listKind", true)] {
+    const KEYS: [(&str, bool); 4] = [("plural", false), ("singular", false), ("kind", true), ("listKind", true)];
+    for (key, _) in KEYS.into_iter().filter(|(key, _)| text(&names[*key]).is_empty()) {
+        errors.push(FieldError::required(format!("spec.names.{key}"), ""));
+    }
+    for (key, mixed) in KEYS.into_iter().filter(|(key, _)| !text(&names[*key]).is_empty()) {
         let (at, found) = (format!("spec.names.{key}"), text(&names[key]));
         let lower = found.to_lowercase();
-        match name::check_label(if upper { &lower } else { found }) {
-            _ if found.is_empty() => errors.push(FieldError::required(at, "")),
-            Err(why) => errors.push(FieldError::invalid(at, found, why)),
-            Ok(()) => {}
+        if let Err(why) = name::check_dns1035(if mixed { &lower } else { found }) {
+            let before = if mixed { "may have mixed case, but should otherwise match: " } else { "" };
+            errors.push(FieldError::invalid(at, found, format!("{before}{why}")));
         }
     }
     if names["kind"] == names["listKind"] && !text(&names["kind"]).is_empty() {
@@ -102,94 +111,50 @@ fn check_names(names: &Value, errors: &mut Vec<FieldError>) {
     }
     for key in ["shortNames", "categories"] {
         for (index, short) in list(&names[key]).iter().enumerate() {
-            if let Err(why) = name::check_label(text(short)) {
+            if let Err(why) = name::check_dns1035(text(short)) {
                 errors.push(FieldError::invalid(format!("spec.names.{key}[{index}]"), text(short), why));
             }
         }
     }
 }
 
-fn old_version<'a>(old: Option<&'a Value>, version: &Value) -> Option<&'a Value> {
-    super::versions(old?).iter().find(|old| old["name"] == version["name"])
-}
-
-fn check_versions(definition: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
-    let versions = super::versions(definition);
-    if versions.is_empty() {
-        errors.push(FieldError::required("spec.versions", "must have at least one version"));
-        return;
-    }
-    for (index, version) in versions.iter().enumerate() {
-        let at = format!("spec.versions[{index}]");
-        if let Err(why) = name::check_label(text(&version["name"])) {
-            errors.push(FieldError::invalid(format!("{at}.name"), text(&version["name"]), why));
-        }
-        if versions[..index].iter().any(|other| other["name"] == version["name"]) {
-            errors.push(FieldError::invalid(format!("{at}.name"), text(&version["name"]), "must be unique"));
-        }
-        match version["schema"].get("openAPIV3Schema") {
-            None => errors.push(FieldError::required(format!("{at}.schema.openAPIV3Schema"), "schemas are required")),
-            Some(schema) => errors.extend(check_schema(schema, &format!("{at}.schema.openAPIV3Schema"))),
-        }
-        super::selectable::check(version, old_version(old, version), &format!("{at}.selectableFields"), errors);
-        if version["subresources"]["scale"].is_object() {
-            errors.extend(scale::check_paths(&version["subresources"]["scale"], &format!("{at}.subresources.scale")));
-        }
-        check_columns(&version["additionalPrinterColumns"], &format!("{at}.additionalPrinterColumns"), errors);
-    }
-    let storages = versions.iter().filter(|version| version["storage"] == true).count();
-    if storages != 1 {
-        let detail = "must have exactly one version marked as storage version";
-        errors.push(FieldError::invalid("spec.versions", definition["spec"]["versions"].clone(), detail));
-    }
-}
-
-/// Rules are compiled with the schema's types, so a schema that is not sound comes first.
-fn check_schema(schema: &Value, path: &str) -> Vec<FieldError> {
-    let errors = schema::check(schema, path);
-    if errors.is_empty() { rules::check(schema, path) } else { errors }
-}
-
-fn check_columns(columns: &Value, path: &str, errors: &mut Vec<FieldError>) {
-    for (index, column) in list(columns).iter().enumerate() {
-        let at = |key: &str| format!("{path}[{index}].{key}");
-        if text(&column["name"]).is_empty() {
-            errors.push(FieldError::required(at("name"), ""));
-        }
-        let kind = text(&column["type"]);
-        if !TYPES.contains(&kind) {
-            errors.push(FieldError::invalid(at("type"), kind, format!("must be one of {}", TYPES.join(","))));
-        }
-        let path = text(&column["jsonPath"]);
-        match JsonPath::parse(path) {
-            _ if path.is_empty() => errors.push(FieldError::required(at("jsonPath"), "")),
-            Err(why) => errors.push(FieldError::invalid(at("jsonPath"), path, format!("is an invalid path: {why}"))),
-            Ok(_) => {}
-        }
-    }
-}
-
 /// What a definition cannot become.
 fn check_change(new: &Value, old: &Value, errors: &mut Vec<FieldError>) {
-    for key in ["group", "scope"] {
-        if new["spec"][key] != old["spec"][key] {
-            errors.push(FieldError::invalid(format!("spec.{key}"), new["spec"][key].clone(), "field is immutable"));
+    let fixed = [("scope", false), ("names/kind", false), ("group", true), ("names/plural", true)];
+    // Until it is served, a definition may still change what its objects are.
+    for (key, _) in fixed.into_iter().filter(|(_, always)| *always || super::is_established(old)) {
+        let of = |definition: &Value| definition.pointer(&format!("/spec/{key}")).cloned().unwrap_or_default();
+        if of(new) != of(old) {
+            let at = format!("spec.{}", key.replace('/', "."));
+            errors.push(FieldError::invalid(at, of(new), "field is immutable"));
         }
     }
-    for key in ["plural", "kind"] {
-        let (wanted, had) = (&new["spec"]["names"][key], &old["spec"]["names"][key]);
-        if wanted != had && super::is_established(old) {
-            errors.push(FieldError::invalid(format!("spec.names.{key}"), wanted.clone(), "field is immutable"));
-        }
+}
+
+/// Objects may be stored in the version that is there to store in, and in those that once were.
+fn check_stored(definition: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
+    let versions = super::versions(definition);
+    let mut stored: Vec<&Value> =
+        old.map(|old| list(&old["status"]["storedVersions"]).iter().collect()).unwrap_or_default();
+    let storage = versions.iter().find(|version| version["storage"] == true).map(|version| &version["name"]);
+    stored.extend(storage.filter(|name| !stored.contains(name)));
+    let at = "status.storedVersions";
+    if stored.is_empty() {
+        errors.push(FieldError::invalid(at, Value::Null, "must have at least one stored version"));
+        return;
     }
-    let names: Vec<&Value> = super::versions(new).iter().map(|version| &version["name"]).collect();
-    for (index, stored) in list(&old["status"]["storedVersions"]).iter().enumerate() {
-        if !names.contains(&stored) {
-            let detail = "missing from spec.versions; it was previously a storage version, and must remain in spec.versions \
-                until a storage migration ensures no data remains persisted in the version and removes it from \
-                status.storedVersions";
-            errors.push(FieldError::invalid(format!("status.storedVersions[{index}]"), stored.clone(), detail));
-        }
+    for version in versions.iter().filter(|version| version["storage"] == true && !stored.contains(&&version["name"])) {
+        let detail = format!("must have the storage version {}", text(&version["name"]));
+        errors.push(FieldError::invalid(at, stored.iter().copied().cloned().collect::<Vec<_>>(), detail));
+    }
+    let missing = |name: &Value| !versions.iter().any(|version| version["name"] == *name);
+    for (index, version) in stored.iter().enumerate().filter(|(_, version)| missing(version)) {
+        let name = text(version);
+        let detail = format!(
+            "missing from spec.versions; {name} was previously a storage version, and must remain in spec.versions until a storage \
+             migration ensures no data remains persisted in {name} and removes {name} from status.storedVersions"
+        );
+        errors.push(FieldError::invalid(format!("{at}[{index}]"), name, detail));
     }
 }
 
@@ -218,14 +183,35 @@ mod tests {
 
     #[test_case("/spec/scope", json!("Galaxy") => r#"spec.scope: Unsupported value: "Galaxy": supported values: "Cluster", "Namespaced""#; "scope")]
     #[test_case("/metadata/name", json!("x.g.io") => r#"metadata.name: Invalid value: "x.g.io": must be spec.names.plural+"."+spec.group"#; "name")]
-    #[test_case("/spec/versions", json!([]) => "spec.versions: Required value: must have at least one version"; "versions")]
-    #[test_case("/spec/versions/0/schema", json!({}) => "spec.versions[0].schema.openAPIV3Schema: Required value: schemas are required"; "schema")]
+    #[test_case("/spec/versions", json!([]) => "[spec.versions: Invalid value: []: must have exactly one version marked as storage version, status.storedVersions: Invalid value: null: must have at least one stored version]"; "versions")]
+    #[test_case("/spec/versions/0/schema", json!({}) => "spec.versions[0].schema.openAPIV3Schema: Required value"; "schema")]
     #[test_case("/spec/scope", json!("Cluster") => ""; "sound")]
     fn says(pointer: &str, value: Value) -> String {
         let mut object = definition();
         *object.pointer_mut(pointer).unwrap() = value;
         let errors = validate(&object, None).0;
         if errors.is_empty() { String::new() } else { crate::field::join(&errors) }
+    }
+
+    /// As Kubernetes has it within: what all versions share is looked at once, under a name of its own.
+    #[test]
+    fn what_versions_share_is_named_once() {
+        let mut object = definition();
+        let version = |name: &str, replicas: &str| {
+            json!({"name": name, "served": true, "storage": name == "v1", "subresources": {"scale": {"specReplicasPath": replicas,
+                "statusReplicasPath": ".status.n"}}, "additionalPrinterColumns": [{"name": "A", "type": "x", "jsonPath": ".a"}],
+                "schema": {"openAPIV3Schema": {"type": "object", "properties": {"spec": {}}}}})
+        };
+        object["spec"]["versions"] = json!([version("v1", "a"), version("v2", ".spec.n")]);
+        let fields: Vec<String> = validate(&object, None).0.into_iter().map(|error| error.field).collect();
+        assert_eq!(
+            fields,
+            [
+                "spec.versions[0].subresources.scale.specReplicasPath",
+                "spec.validation.openAPIV3Schema.properties[spec].type",
+                "spec.additionalPrinterColumns[0].type"
+            ]
+        );
     }
 
     #[test]
@@ -248,7 +234,10 @@ mod tests {
     fn scope_cannot_change() {
         let mut new = definition();
         new["spec"]["scope"] = json!("Cluster");
-        let errors = validate(&new, Some(&definition())).0;
+        let mut old = definition();
+        assert!(validate(&new, Some(&old)).0.is_empty(), "nobody has any objects yet");
+        old["status"] = json!({"conditions": [{"type": "Established", "status": "True"}]});
+        let errors = validate(&new, Some(&old)).0;
         assert_eq!(crate::field::join(&errors), r#"spec.scope: Invalid value: "Cluster": field is immutable"#);
     }
 }

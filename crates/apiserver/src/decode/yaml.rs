@@ -8,13 +8,13 @@ use serde_saphyr::{DuplicateKeyPolicy, Spanned};
 
 use super::{DEPTH_MAX, Decoded, Twice, depth, json, number};
 
-/// JSON or YAML; of keys that come twice the last one counts here too.
+/// JSON or YAML; of keys that come twice the last one counts here too, and of several documents the first, as in Kubernetes.
 pub fn yaml(bytes: &[u8]) -> Result<Decoded, String> {
     // JSON is YAML, and most of what is sent; keys that come twice are told as in YAML then.
     if let Some(decoded) = json(bytes).ok().filter(|decoded| decoded.twice == Twice::default()) {
         return Ok(decoded);
     }
-    let text = std::str::from_utf8(bytes).map_err(|error| error.to_string())?;
+    let text = first_document(std::str::from_utf8(bytes).map_err(|error| error.to_string())?);
     let strict = serde_saphyr::options! { duplicate_keys: DuplicateKeyPolicy::Error };
     let (mut value, lines) = match serde_saphyr::from_str_with_options(text, strict) {
         Ok(value) => (value, Vec::new()),
@@ -25,6 +25,23 @@ pub fn yaml(bytes: &[u8]) -> Result<Decoded, String> {
     }
     make_whole(&mut value);
     Ok(Decoded { value, twice: Twice { paths: Vec::new(), lines } })
+}
+
+/// The text up to the end of its first document. What ends one stands at the beginning of a line, where no value can have it.
+fn first_document(text: &str) -> &str {
+    let (mut begun, mut end) = (false, 0);
+    for line in text.split_inclusive('\n') {
+        let marks = |mark: &str| {
+            line.strip_prefix(mark).is_some_and(|rest| rest.trim_start().len() < rest.len() || rest.is_empty())
+        };
+        if begun && (marks("---") || marks("...")) {
+            return &text[..end];
+        }
+        // Comments, empty lines and directives come before a document.
+        begun |= !line.trim_start().is_empty() && !line.trim_start().starts_with('#') && !line.starts_with('%');
+        end += line.len();
+    }
+    text
 }
 
 /// Numbers as they are read from JSON.
@@ -161,6 +178,17 @@ mod tests {
     fn keys_that_come_twice(text: &str) -> (String, Vec<String>) {
         let decoded = yaml(text.as_bytes()).unwrap();
         (decoded.value.to_string(), decoded.twice.lines)
+    }
+
+    #[test_case("a: 1\n---\na: 2\n" => r#"{"a":1}"#; "two")]
+    #[test_case("---\na: 1\n" => r#"{"a":1}"#; "one that begins")]
+    #[test_case("# why\n\n--- # what\na: 1\n...\n{{{" => r#"{"a":1}"#; "one that begins and ends")]
+    #[test_case("a: 1\n--- \n" => r#"{"a":1}"#; "none after it")]
+    #[test_case("a: 1\r\n---\r\nb: 1\r\n" => r#"{"a":1}"#; "lines of Windows")]
+    #[test_case("---\n---\na: 1\n" => "null"; "nothing first")]
+    #[test_case("a: |\n  x\n  ---\n  y\nb: ---x\n" => r#"{"a":"x\n---\ny\n","b":"---x"}"#; "no mark at all")]
+    fn of_several_documents_the_first_counts(text: &str) -> String {
+        yaml(text.as_bytes()).unwrap().value.to_string()
     }
 
     #[test_case("a: [b"; "a list without end")]

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::Kind;
+use super::{Kind, time};
 use crate::patch::unlike;
 
 /// What every object has beside what its schema says.
@@ -64,10 +64,7 @@ fn check_field(place: &str, name: &str, value: &Value) -> Result<(), String> {
         "generation" | "deletionGracePeriodSeconds" => refuse(value, "int64"),
         "uid" if !value.is_string() => refuse(value, "types.UID"),
         "creationTimestamp" | "deletionTimestamp" => match value.as_str() {
-            Some(text) if text.parse::<jiff::Timestamp>().is_err() => Err(format!(
-                "parsing time {text:?} as \"2006-01-02T15:04:05Z07:00\": cannot parse {text:?} as \"2006\""
-            )),
-            Some(_) => Ok(()),
+            Some(text) => time::second(text).map(drop),
             None => refuse(value, "string"),
         },
         _ if !value.is_string() => refuse(value, "string"),
@@ -76,7 +73,7 @@ fn check_field(place: &str, name: &str, value: &Value) -> Result<(), String> {
 }
 
 /// What says nothing is left out: nulls, empty maps and lists, empty texts. In a kind with a type an empty list of managers says
-/// that they are to be forgotten.
+/// that they are to be forgotten. Fields that nobody knows stay, to be told of.
 pub fn tidy(object: &mut Value, typed: bool) {
     let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) else { return };
     for name in ["labels", "annotations"] {
@@ -85,10 +82,12 @@ pub fn tidy(object: &mut Value, typed: bool) {
         }
     }
     metadata.retain(|name, value| match value {
+        _ if !METADATA.contains(&name.as_str()) => true,
         Value::Array(list) => !list.is_empty() || (typed && name == "managedFields"),
         Value::Object(map) => !map.is_empty(),
         Value::String(text) => !text.is_empty(),
-        Value::Null => !METADATA.contains(&name.as_str()),
+        Value::Number(number) => name != "generation" || number.as_i64() != Some(0),
+        Value::Null => false,
         _ => true,
     });
 }
@@ -147,13 +146,13 @@ mod tests {
 
     #[test]
     fn what_says_nothing_is_not_kept() {
-        let sent = json!({"labels": {"a": null}, "annotations": {}, "finalizers": [], "ownerReferences": null, "managedFields": [], "generateName": "", "name": "n"});
+        let sent = json!({"labels": {"a": null}, "annotations": {}, "finalizers": [], "ownerReferences": null, "managedFields": [], "generateName": "", "name": "n", "zzz": []});
         let kept = |typed| {
             let mut object = json!({"metadata": sent});
             tidy(&mut object, typed);
             object["metadata"].take()
         };
-        assert_eq!(kept(false), json!({"labels": {"a": ""}, "name": "n"}));
-        assert_eq!(kept(true), json!({"labels": {"a": ""}, "managedFields": [], "name": "n"}));
+        assert_eq!(kept(false), json!({"labels": {"a": ""}, "name": "n", "zzz": []}));
+        assert_eq!(kept(true), json!({"labels": {"a": ""}, "managedFields": [], "name": "n", "zzz": []}));
     }
 }

@@ -24,6 +24,20 @@ pub fn fault(error: &serde_json::Error, body: &[u8]) -> String {
     }
 }
 
+/// The number that is too large for any that is kept, if that is what is wrong.
+pub fn too_large(error: &serde_json::Error, body: &[u8]) -> Option<String> {
+    if !error.to_string().starts_with("number out of range") {
+        return None;
+    }
+    let line = body.split(|byte| *byte == b'\n').nth(error.line().checked_sub(1)?)?;
+    let is_part = |byte: &u8| byte.is_ascii_digit() || matches!(byte, b'+' | b'-' | b'.' | b'e' | b'E');
+    // The fault shows within the number, or right behind it.
+    let at = error.column().min(line.len());
+    let start = line[..at].iter().rposition(|byte| !is_part(byte)).map_or(0, |at| at + 1);
+    let end = line[at..].iter().position(|byte| !is_part(byte)).map_or(line.len(), |more| at + more);
+    Some(String::from_utf8_lossy(&line[start..end]).into_owned())
+}
+
 /// One byte is one character to Go's decoder.
 fn character(error: &serde_json::Error, body: &[u8]) -> Option<String> {
     let line = body.split(|byte| *byte == b'\n').nth(error.line().checked_sub(1)?)?;
@@ -54,6 +68,15 @@ mod tests {
     use test_case::test_case;
 
     use super::*;
+
+    #[test_case(r#"{"a":1e400}"# => "1e400")]
+    #[test_case("{\"a\":\n [-1.5E+999, 2]}" => "-1.5E+999")]
+    #[test_case("1e999" => "1e999")]
+    #[test_case("[1 2]" => "")]
+    fn numbers(body: &str) -> String {
+        let error = crate::decode::json(body.as_bytes()).err().expect("no JSON");
+        too_large(&error, body.as_bytes()).unwrap_or_default()
+    }
 
     /// As kube-apiserver 1.37 says them.
     #[test_case("" => "unexpected end of JSON input (<empty>)")]

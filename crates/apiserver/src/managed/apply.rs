@@ -122,8 +122,15 @@ impl Writer<'_> {
             // the next apply of the same, which would be a write that nobody wanted.
             merge(node, &pruned, config)
         };
-        // What is behind a gate that is off need not fit.
-        let wanted = lay(config).or_else(|_| lay(&self.allowed(config))).map_err(ApplyError::Merge)?;
+        let wanted = match self.gating.filter(|_| check(node, config).is_err()) {
+            None => lay(config),
+            // What is behind a gate that is off need not fit; it is wished for all the same.
+            Some(gating) => lay(&self.allowed(config)).map(|mut wanted| {
+                gating.lay_over(config, &mut wanted);
+                wanted
+            }),
+        };
+        let wanted = wanted.map_err(ApplyError::Merge)?;
         let object = match (self.gating, self.elsewhere) {
             (Some(gating), _) => {
                 let mut object = wanted.clone();

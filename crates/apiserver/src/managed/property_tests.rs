@@ -103,6 +103,7 @@ fn writer<'a>(types: &'a Types, manager: &'a str) -> Writer<'a> {
         gating: None,
         elsewhere: None,
         views: &Alike,
+        zero: &Value::Null,
         now: "2026-01-01T00:00:00Z",
     }
 }

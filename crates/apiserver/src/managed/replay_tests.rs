@@ -89,6 +89,7 @@ fn play(types: &Types, live: &mut Option<Value>, step: &Value, at: &str) -> bool
         gating: None,
         elsewhere: None,
         views: &Alike,
+        zero: &Value::Null,
         now: NOW,
     };
     if let Some(live) = live {

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use fieldgate::Gating;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::{
     compare::{Comparison, compare},
@@ -65,6 +65,8 @@ pub struct Writer<'a> {
     /// What gates leave of an object, where they speak of fields by the names of another version.
     pub elsewhere: Option<&'a dyn Fn(&Value) -> Value>,
     pub views: &'a dyn Views,
+    /// What an object has that nobody wrote: the parts that are there in every object of a kind with a type.
+    pub zero: &'a Value,
     /// The time, as in metadata.
     pub now: &'a str,
 }
@@ -97,7 +99,9 @@ impl Writer<'_> {
 
     /// A new object as it was before anyone wrote to it.
     fn nothing(&self) -> Value {
-        json!({"apiVersion": self.api_version})
+        let mut nothing = self.zero.clone();
+        nothing["apiVersion"] = self.api_version.into();
+        nothing
     }
 
     pub(super) fn claim(&self, manager: &str, operation: Operation, set: Set) -> Claim {

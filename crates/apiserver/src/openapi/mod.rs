@@ -29,7 +29,7 @@ impl Document {
         Document::of(value.to_string().into(), "application/json")
     }
 
-    fn of(bytes: Bytes, media: &'static str) -> Document {
+    pub fn of(bytes: Bytes, media: &'static str) -> Document {
         let hash = Sha256::digest(&bytes).iter().map(|byte| format!("{byte:02X}")).collect();
         Document { bytes, hash, media }
     }
@@ -116,7 +116,7 @@ pub fn object_schema(resource: &Resource, refs: &str) -> Value {
 
 /// Which fields can be selected by, as Kubernetes tells it: at the kind and at its list.
 fn publish_selectable(resource: &Resource, schema: &mut Value) {
-    if !resource.selectable.is_empty() {
+    if resource.custom().is_some() && !resource.selectable.is_empty() {
         let fields = resource.selectable.iter().map(|path| json!({"fieldPath": path}));
         schema["x-kubernetes-selectable-fields"] = fields.collect();
     }

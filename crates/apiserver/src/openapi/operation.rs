@@ -3,7 +3,10 @@
 use serde_json::{Map, Value, json};
 
 use super::{meta, schema_name};
-use crate::{patch, resource::Resource};
+use crate::{
+    patch,
+    resource::{Resource, Role},
+};
 
 const REFS: &str = "#/components/schemas/";
 
@@ -18,16 +21,13 @@ pub fn paths(resource: &Resource) -> Map<String, Value> {
     let mut paths = Map::new();
     let many = json!({"get": operation(resource, "list"), "post": operation(resource, "post"), "delete": operation(resource, "deletecollection")});
     let one = json!({"get": operation(resource, "get"), "put": operation(resource, "put"), "patch": operation(resource, "patch"), "delete": operation(resource, "delete")});
-    let part = json!({"get": operation(resource, "get"), "put": operation(resource, "put"), "patch": operation(resource, "patch")});
     if resource.namespaced {
         paths.insert(format!("{root}/{}", resource.plural), json!({"get": operation(resource, "list")}));
     }
     paths.insert(base.clone(), many);
-    if resource.has_status {
-        paths.insert(format!("{base}/{{name}}/status"), part);
-    }
-    if resource.scale.is_some() {
-        paths.insert(format!("{base}/{{name}}/scale"), scale_operations(resource));
+    for (name, verbs) in resource.parts() {
+        let operations = verbs.iter().map(|verb| part_operation(resource, name, verb)).collect::<Map<_, _>>();
+        paths.insert(format!("{base}/{{name}}/{name}"), operations.into());
     }
     paths.insert(format!("{base}/{{name}}"), one);
     paths
@@ -75,8 +75,10 @@ fn operation(resource: &Resource, action: &str) -> Value {
         }
         "patch" => {
             let body = json!({"schema": {"$ref": format!("{REFS}{}", meta::name("Patch"))}});
+            // kubectl would make strategic patches of definitions by their schema, which is not published to its leaves.
+            let strategic = resource.strategic && resource.role != Role::Definition;
             let content: Map<String, Value> =
-                patch::accepted(resource.strategic).iter().map(|media| ((*media).to_owned(), body.clone())).collect();
+                patch::accepted(strategic).iter().map(|media| ((*media).to_owned(), body.clone())).collect();
             operation["requestBody"] = json!({"required": true, "content": content});
         }
         _ => {}
@@ -84,21 +86,22 @@ fn operation(resource: &Resource, action: &str) -> Value {
     operation
 }
 
-/// The same as of any part, about a Scale.
-fn scale_operations(resource: &Resource) -> Value {
-    let body = json!({"schema": {"$ref": format!("{REFS}{}", meta::SCALE)}});
-    let of = |action: &str| {
-        let mut operation = operation(resource, action);
-        operation["operationId"] = format!("{}Scale", operation["operationId"].as_str().unwrap_or_default()).into();
+/// What can be done with a part of an object, by its method. That of a Scale is about a kind of its own.
+fn part_operation(resource: &Resource, part: &str, verb: &str) -> (String, Value) {
+    let action = if verb == "update" { "put" } else { verb };
+    let mut operation = operation(resource, action);
+    let id = operation["operationId"].as_str().unwrap_or_default();
+    operation["operationId"] = format!("{id}{}", camel(part)).into();
+    if part == "scale" {
+        let body = json!({"schema": {"$ref": format!("{REFS}{}", meta::SCALE)}});
         operation["x-kubernetes-group-version-kind"] =
             json!({"group": "autoscaling", "version": "v1", "kind": "Scale"});
         operation["responses"]["200"]["content"]["application/json"] = body.clone();
         if action == "put" {
-            operation["requestBody"]["content"]["application/json"] = body.clone();
+            operation["requestBody"]["content"]["application/json"] = body;
         }
-        operation
-    };
-    json!({"get": of("get"), "put": of("put"), "patch": of("patch")})
+    }
+    (action.to_owned(), operation)
 }
 
 fn camel(text: &str) -> String {

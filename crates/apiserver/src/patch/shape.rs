@@ -10,15 +10,7 @@ use crate::{
 pub const OPERATIONS_MAX: usize = 10_000;
 
 pub fn unlike(found: &Value, wanted: &str) -> String {
-    let shown = found;
-    let found = match found {
-        Value::Null => "null",
-        Value::Bool(_) => "bool",
-        Value::Number(_) => "number",
-        Value::String(_) => "string",
-        Value::Array(_) => "array",
-        Value::Object(_) => "object",
-    };
+    let (shown, found) = (found, name(found));
     // A number that is none of the wanted ones is shown.
     let number = if found == "number" && (wanted.ends_with("int64") || wanted.ends_with("int32")) {
         format!(" {shown}")
@@ -26,6 +18,18 @@ pub fn unlike(found: &Value, wanted: &str) -> String {
         String::new()
     };
     format!("json: cannot unmarshal {found}{number} into {wanted}")
+}
+
+/// What a value is, in a word.
+pub fn name(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "bool",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    }
 }
 
 /// The operations of a JSON patch. Who wants unknown fields ignored has operations looked at only as they are done.

@@ -2,16 +2,14 @@
 
 use serde_json::Value;
 
-use super::{Api, Call};
+use super::Call;
 use crate::{
-    admission, crd, decode,
-    field::FieldError,
+    crd, decode,
     form::{self, Kind, Sent},
     object, protobuf,
     resource::{Resource, Role},
     route::Target,
-    rules, scale, schema,
-    serve::answer::Warnings,
+    scale, schema,
     status::{Result, Status},
     store::Entry,
 };
@@ -22,6 +20,8 @@ pub enum Scope {
     Main,
     Status,
     Scale,
+    /// The finalizers of a namespace, with all that can be changed of it elsewhere but its status.
+    Finalize,
 }
 
 impl Scope {
@@ -29,28 +29,46 @@ impl Scope {
         match target.subresource.as_deref() {
             None => Scope::Main,
             Some("scale") => Scope::Scale,
+            Some("finalize") => Scope::Finalize,
             Some(_) => Scope::Status,
+        }
+    }
+
+    /// What the part is called in paths.
+    pub fn name(self) -> &'static str {
+        match self {
+            Scope::Main => "",
+            Scope::Status => "status",
+            Scope::Scale => "scale",
+            Scope::Finalize => "finalize",
         }
     }
 }
 
-/// An object of the store as clients of this version see it.
+/// An object of the store as clients of this version see it, where no webhook converts.
 pub fn readable(resource: &Resource, entry: &Entry) -> Result<Value> {
-    Ok(served(resource, stored(resource, entry)?, entry.revision))
+    let mut object = stored(resource, entry)?;
+    settle(resource, &mut object);
+    Ok(served(resource, object, entry.revision))
 }
 
-/// The same of an object that is in the client's version but for its name.
-pub fn served(resource: &Resource, object: Value, revision: i64) -> Value {
-    serve(resource, object, revision).0
+/// Leaves out of an object of the store what its version does not know, and fills in the defaults of that version: a read through
+/// another brings none of its own. True if nothing had to go, not even a null.
+pub fn settle(resource: &Resource, object: &mut Value) -> bool {
+    let schema = resource.schema_of(object);
+    let known = resource.custom().is_none() || schema::prune(schema, object).is_empty();
+    let nulls = schema::fill(schema, object).iter().any(|filled| filled.null);
+    known && !nulls
 }
 
-/// The same, and whether nothing had to be taken out of it.
-pub fn serve(resource: &Resource, mut object: Value, revision: i64) -> (Value, bool) {
+/// A settled object in the version of the client, which it is in but for its name.
+pub fn served(resource: &Resource, mut object: Value, revision: i64) -> Value {
+    if resource.schemas.is_some() || resource.converter.is_some() {
+        schema::prune(&resource.schema, &mut object);
+    }
     object["apiVersion"] = resource.api_version().into();
-    let known = resource.custom().is_none() || schema::prune(&resource.schema, &mut object).is_empty();
-    schema::fill(&resource.schema, &mut object);
     object::set(&mut object, "resourceVersion", revision.to_string());
-    (object, known)
+    object
 }
 
 /// An object as it is stored: neither defaulted nor converted.
@@ -88,7 +106,7 @@ pub fn body(resource: &Resource, scope: Scope, call: &Call) -> Result<decode::De
     let api_version = resource.api_version();
     let kind = kind(resource, &api_version, scope);
     // Built-in kinds have a protobuf form, and clients that know them use it.
-    let mut decoded = if resource.strategic { known(call, kind.kind) } else { text(call, kind.kind) }?;
+    let mut decoded = if resource.custom().is_none() { known(call, &kind) } else { text(call, &kind) }?;
     form::check(&mut decoded.value, &kind, Sent::Whole(&call.body))?;
     Ok(decoded)
 }
@@ -101,14 +119,7 @@ pub fn kind<'a>(resource: &'a Resource, api_version: &'a str, scope: Scope) -> K
     }
 }
 
-/// A body of a kind that is not kept.
-pub fn document(call: &Call, kind: &Kind<'_>) -> Result<Value> {
-    let mut value = known(call, kind.kind)?.value;
-    form::check(&mut value, kind, Sent::Whole(&call.body))?;
-    Ok(value)
-}
-
-fn known(call: &Call, kind: &str) -> Result<decode::Decoded> {
+fn known(call: &Call, kind: &Kind<'_>) -> Result<decode::Decoded> {
     if media(call) != protobuf::MEDIA {
         return text(call, kind);
     }
@@ -118,16 +129,31 @@ fn known(call: &Call, kind: &str) -> Result<decode::Decoded> {
     Ok(decode::Decoded { value, twice: decode::Twice::default() })
 }
 
-fn media(call: &Call) -> &str {
-    call.content_type().split(';').next().unwrap_or_default().trim()
+/// What bodies can be written in. Protobuf is for built-in kinds.
+const BODIES: [&str; 3] = ["application/json", "application/yaml", protobuf::MEDIA];
+
+/// Refuses a body in a form that nobody here reads.
+pub fn check_media(call: &Call) -> Result<()> {
+    match BODIES.contains(&media(call).as_str()) {
+        true => Ok(()),
+        false => Err(Status::unsupported_media_type(&BODIES)),
+    }
 }
 
-fn text(call: &Call, kind: &str) -> Result<decode::Decoded> {
+/// In what a body is written: JSON, if nothing is said.
+fn media(call: &Call) -> String {
+    match call.content_type() {
+        "" => BODIES[0].to_owned(),
+        given => given.split(';').next().unwrap_or_default().trim().to_ascii_lowercase(),
+    }
+}
+
+fn text(call: &Call, kind: &Kind<'_>) -> Result<decode::Decoded> {
     let body = &call.body;
-    match media(call) {
-        "application/json" | "" => decode::json(body).map_err(|error| form::unrecognized(&error, body, kind)),
-        "application/yaml" => decode::yaml(body).map_err(|error| form::unrecognized_yaml(&error, body, kind)),
-        _ => Err(Status::unsupported_media_type(&["application/json", "application/yaml"])),
+    match media(call).as_str() {
+        "application/json" => decode::json(body).map_err(|error| form::unrecognized(&error, body, kind)),
+        "application/yaml" => decode::yaml(body).map_err(|error| form::unrecognized_yaml(&error, body, kind.kind)),
+        _ => Err(Status::unsupported_media_type(&BODIES)),
     }
 }
 
@@ -140,6 +166,9 @@ pub fn check_place(object: &mut Value, namespace: Option<&str>, name: Option<&st
             return Err(Status::bad_request(message));
         }
         object::set(object, "namespace", namespace);
+    } else if !own.is_empty() {
+        // What is in no namespace need not be refused for saying that it is.
+        object::meta_mut(object).remove("namespace");
     }
     let own = object::meta(object, "name");
     match name {
@@ -154,6 +183,22 @@ pub fn check_place(object: &mut Value, namespace: Option<&str>, name: Option<&st
         _ => {}
     }
     Ok(())
+}
+
+/// Takes out fields that nobody knows, and tells them.
+pub fn prune(resource: &Resource, object: &mut Value) -> Vec<String> {
+    let mut unknown = schema::prune(&resource.schema, object);
+    if resource.role == Role::Definition {
+        let versions = object.pointer_mut("/spec/versions").and_then(Value::as_array_mut);
+        for (index, version) in versions.into_iter().flatten().enumerate() {
+            let path = format!("spec.versions[{index}].schema.openAPIV3Schema");
+            if let Some(schema) = version.pointer_mut("/schema/openAPIV3Schema") {
+                form::prune_schema(schema, &path, &mut unknown);
+            }
+        }
+        unknown.sort();
+    }
+    unknown
 }
 
 /// Reads the request's own words: secrets given as text become bytes.
@@ -173,121 +218,5 @@ pub fn normalize(resource: &Resource, object: &mut Value) {
     }
     for (key, text) in texts {
         object["data"][key] = STANDARD.encode(text.as_str().unwrap_or_default()).into();
-    }
-}
-
-impl Api {
-    /// Refuses an object that is not fit to be stored.
-    pub(super) fn validate(
-        &self,
-        resource: &Resource,
-        object: &Value,
-        old: Option<&Value>,
-        more: Vec<FieldError>,
-        warnings: &mut Warnings,
-    ) -> Result<()> {
-        let mut errors = self.faults(resource, object, old, warnings);
-        errors.extend(more);
-        match errors.is_empty() {
-            true => Ok(()),
-            false => Err(Status::invalid(&resource.kind_name(), object::meta(object, "name"), &errors)),
-        }
-    }
-
-    /// All that is wrong with an object about to be stored.
-    pub(super) fn faults(
-        &self,
-        resource: &Resource,
-        object: &Value,
-        old: Option<&Value>,
-        warnings: &mut Warnings,
-    ) -> Vec<FieldError> {
-        let mut errors = object::check_metadata(object, resource.namespaced, resource.name_rule);
-        errors.extend(check_shape(resource, object, old));
-        // What has the wrong shape cannot be judged further.
-        if resource.role == Role::Definition && errors.is_empty() {
-            let (faults, cautions) = crd::validate(object, old);
-            errors.extend(faults);
-            cautions.into_iter().for_each(|caution| warnings.add(caution));
-        }
-        if errors.is_empty() {
-            match resource.role {
-                Role::Policy => errors.extend(admission::check_policy(object)),
-                Role::Binding => errors.extend(admission::check_binding(object)),
-                _ => {}
-            }
-        }
-        if let Some(old) = old {
-            check_change(object, old, &mut errors);
-        }
-        check_rules(resource, object, old, &mut errors, warnings);
-        if resource.custom().is_some() {
-            object::doubtful_finalizers(object, old).into_iter().for_each(|text| warnings.add(text));
-        }
-        errors.extend(resource.scale.iter().flat_map(|scale| scale.check(object)));
-        errors
-    }
-}
-
-/// What the schema says. On an update of a custom resource, what was wrong before and has not changed is let be.
-fn check_shape(resource: &Resource, object: &Value, old: Option<&Value>) -> Vec<FieldError> {
-    let schema = &resource.schema;
-    let lists = |object: &Value| {
-        let mut errors = Vec::new();
-        schema::check_lists(schema, object, "", &mut errors);
-        errors
-    };
-    let Some(old) = old.filter(|_| resource.custom().is_some()) else {
-        return schema::validate(schema, object, "").into_iter().chain(lists(object)).collect();
-    };
-    let mut errors = schema::validate_update(schema, object, old);
-    if lists(old).is_empty() {
-        errors.extend(lists(object));
-    }
-    errors
-}
-
-/// Rules are asked only of objects whose shape they can rely on.
-fn check_rules(
-    resource: &Resource,
-    object: &Value,
-    old: Option<&Value>,
-    errors: &mut Vec<FieldError>,
-    warnings: &mut Warnings,
-) {
-    let Some(tree) = &resource.rules else { return };
-    if errors.iter().any(|error| error.fault.blocks_rules()) {
-        let detail = "some validation rules were not checked because the object was invalid; correct the existing errors to \
-            complete validation";
-        errors.push(FieldError::invalid("<nil>", Value::Null, detail));
-        return;
-    }
-    let verdict = rules::validate(tree, &resource.schema, object, old);
-    errors.extend(verdict.errors);
-    verdict.tolerated.iter().for_each(|error| warnings.add(error.to_string()));
-}
-
-/// What an object cannot become.
-fn check_change(object: &Value, old: &Value, errors: &mut Vec<FieldError>) {
-    if old["immutable"] == true {
-        if object["immutable"] != true {
-            errors.push(FieldError::forbidden("immutable", "field is immutable when `immutable` is set"));
-        }
-        for key in ["data", "binaryData"].into_iter().filter(|key| object[*key] != old[*key]) {
-            errors.push(FieldError::forbidden(key, "field is immutable when `immutable` is set"));
-        }
-    }
-    if object::is_deleting(old) {
-        let before = object::list(old, "finalizers");
-        let new: Vec<&Value> =
-            object::list(object, "finalizers").iter().filter(|name| !before.contains(name)).collect();
-        if !new.is_empty() {
-            let names: Vec<String> = new.iter().map(|name| name.to_string()).collect();
-            let detail = format!(
-                "no new finalizers can be added if the object is being deleted, found new finalizers []string{{{}}}",
-                names.join(", ")
-            );
-            errors.push(FieldError::forbidden("metadata.finalizers", detail));
-        }
     }
 }

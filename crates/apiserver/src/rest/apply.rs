@@ -58,7 +58,7 @@ impl Author<'_> {
         let managers = Managers::parse(object::list(old, "managedFields"))
             .map_err(|why| Status::internal(format!("failed to decode managed fields: {why}")))?;
         let applied = self.writer().apply(Some(old), config, managers, apply.force);
-        let applied = applied.map_err(|error| self.refusal(config, error))?;
+        let applied = applied.map_err(|error| self.refusal(&apply.decoded.value, error))?;
         let claims = Claims::After(applied.managers);
         Ok(match (self.elsewhere, applied.wanted) {
             // It goes the way of all writes to where the gates are.
@@ -100,19 +100,44 @@ impl Api {
     pub async fn apply(&self, target: &Target, call: &Call, warnings: &mut Warnings) -> Result<(bool, Value)> {
         let intent = Intent::Apply(Apply::parse(call)?);
         own::manager(call, &intent)?;
+        self.update_or_make(target, &intent, call, warnings).await
+    }
+
+    /// Puts an object in the place of what is there; true if it was made, which some kinds can be so.
+    pub async fn replace(&self, target: &Target, call: &Call, warnings: &mut Warnings) -> Result<(bool, Value)> {
+        own::updater(call)?;
+        let resource = self.resource(target)?;
+        let intent = Intent::replace(&resource, target, call)?;
+        match resource.put_makes() {
+            true => self.update_or_make(target, &intent, call, warnings).await,
+            false => self.update(target, &intent, call, warnings).await.map(|object| (false, object)),
+        }
+    }
+
+    async fn update_or_make(
+        &self,
+        target: &Target,
+        intent: &Intent,
+        call: &Call,
+        warnings: &mut Warnings,
+    ) -> Result<(bool, Value)> {
         for _ in 0..ATTEMPTS_MAX {
-            match self.update(target, &intent, call, warnings).await {
+            match self.update(target, intent, call, warnings).await {
                 Err(status) if is_absent(&status, target) => {}
                 done => return Ok((false, done?)),
             }
-            let Intent::Apply(apply) = &intent else { break };
-            match self.create_applied(target, apply, call, warnings).await {
+            let made = match intent {
+                Intent::Apply(apply) => self.create_applied(target, apply, call, warnings).await,
+                Intent::Replace(decoded) => self.create_put(target, decoded, call, warnings).await,
+                Intent::Patch(_) => break,
+            };
+            match made {
                 // Somebody else was faster.
                 Err(status) if status.reason == "AlreadyExists" => {}
-                done => return Ok((true, done?)),
+                made => return Ok((true, made?)),
             }
         }
-        Err(Status::server_timeout("patch", "others made and deleted the object each time"))
+        Err(Status::server_timeout("write", "others made and deleted the object each time"))
     }
 }
 

@@ -1,12 +1,13 @@
 //! New objects.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::{
     ATTEMPTS_MAX, Api, Call,
     admit::{self, Scope},
     apply::Apply,
-    gate::{Gated, Sides},
+    gate::{Gated, Hub, Sides},
+    hub, kept, namespace,
     own::{self, Author, Claims},
     police, present,
     strict::{self, Form},
@@ -18,17 +19,18 @@ use crate::{
     admission::{self, Attributes, Operation},
     crd,
     decode::Decoded,
-    method, name, object,
+    form, method, name, object,
     resource::{Resource, Role},
     route::Target,
     schema,
     serve::answer::Warnings,
     status::{Result, Status},
-    store::{Change, Entry, Outcome, Seen},
+    store::{Change, Entry, Guard, Outcome, Seen},
 };
 
 impl Api {
     pub async fn create(&self, target: &Target, call: &Call, warnings: &mut Warnings) -> Result<Value> {
+        own::creator(call)?;
         let decoded = admit::body(self.resource(target)?.as_ref(), Scope::Main, call)?;
         self.create_from(target, &decoded, false, call, warnings).await
     }
@@ -54,6 +56,29 @@ impl Api {
         self.create_from(target, &decoded, true, call, warnings).await
     }
 
+    /// Makes what is put where nothing is. A uid is of something that was there; a version is passed over, as in Kubernetes.
+    pub(super) async fn create_put(
+        &self,
+        target: &Target,
+        decoded: &Decoded,
+        call: &Call,
+        warnings: &mut Warnings,
+    ) -> Result<Value> {
+        let resource = self.resource(target)?;
+        let mut decoded = Decoded { value: decoded.value.clone(), twice: decoded.twice.clone() };
+        let uid = object::meta(&decoded.value, "uid");
+        if !uid.is_empty() {
+            let place = (target.namespace.as_deref(), target.name.as_deref().unwrap_or_default());
+            return Err(kept::other_uid(&resource, place, (uid, ""), call.query.dry_run()?));
+        }
+        let version = object::meta(&decoded.value, "resourceVersion");
+        if !version.is_empty() && version.parse::<u64>().is_err() {
+            return Err(Status::modified(&resource.name(), target.name.as_deref().unwrap_or_default()));
+        }
+        object::meta_mut(&mut decoded.value).remove("resourceVersion");
+        self.create_from(target, &decoded, false, call, warnings).await
+    }
+
     async fn create_from(
         &self,
         target: &Target,
@@ -69,14 +94,16 @@ impl Api {
             if resource.namespaced && target.namespace.is_none() {
                 return Err(method::missing(&resource.group));
             }
-            let mut said = Warnings::default();
             let mut object = decoded.value.clone();
             admit::check_place(&mut object, target.namespace.as_deref(), None)?;
-            let unknown = schema::prune(&resource.schema, &mut object);
-            let form = if applied { Form::Apply(&decoded.twice) } else { Form::Whole(&decoded.twice) };
+            object::dedup_owners(&mut object).into_iter().for_each(|text| warnings.add(text));
             let api_version = resource.api_version();
             let kind = admit::kind(&resource, &api_version, Scope::Main);
-            strict::check(&kind, &form, &unknown, mode, &mut said)?;
+            form::check_embedded(&mut object, &resource.schema, &kind, form::Sent::Whole(&call.body))?;
+            let unknown = admit::prune(&resource, &mut object);
+            let form = if applied { Form::Apply(&decoded.twice) } else { Form::Whole(&decoded.twice) };
+            // Told also if the object is refused for something else.
+            strict::check(&kind, &form, &unknown, mode, warnings)?;
             let manager = own::creator(call)?;
             let given = object.clone();
             let begun = start(&resource, object)?;
@@ -87,11 +114,11 @@ impl Api {
                     true => author.applied_anew(&decoded.value)?,
                     false => author.given(None, &given),
                 };
-                self.prepare_create(&author, begun.clone(), claims, said.clone())
+                self.prepare_create(&author, begun.clone(), claims)
             });
             let Prepared { mut object, kept, mut said } = made.await?;
             let name = object::meta(&object, "name").to_owned();
-            self.check_namespace(&resource, target.namespace.as_deref(), &name).await?;
+            let place = self.check_namespace(&resource, target.namespace.as_deref(), &name).await?;
             let attributes = Attributes {
                 resource: &resource,
                 subresource: "",
@@ -105,6 +132,11 @@ impl Api {
             let policed = self.police(&attributes, &object, &Value::Null, &mut said).await?;
             versions::fit(&resource, &mut object);
             let key = resource.key(target.namespace.as_deref(), &name);
+            let value = match kept {
+                Some(kept) => admit::encode(&resource, &kept),
+                None => self.encoded(&resource, &object).await?,
+            };
+            let object = versions::answer(&resource, &mut views, object, &value).await?;
             if dry_run {
                 if let Some(entry) = self.store.get(&key).await? {
                     return Err(taken(&resource, &name, Some(&entry)));
@@ -112,14 +144,11 @@ impl Api {
                 self.say(&resource, "create", said, warnings);
                 return present::one(&resource, object, call);
             }
-            let bytes = match kept {
-                Some(kept) => admit::encode(&resource, &kept),
-                None => self.encoded(&resource, &object).await?,
-            };
-            let bytes = bytes.to_string();
+            let bytes = value.to_string();
             let seen = Seen { key: key.clone(), revision: 0 };
             let guards = Api::guards(&resource, policed);
-            match self.store.write(&seen, &guards, Change::Put(bytes.as_bytes())).await? {
+            let all: Vec<Guard> = guards.iter().chain(&place).cloned().collect();
+            match self.store.write(&seen, &all, Change::Put(bytes.as_bytes())).await? {
                 Outcome::Done(revision) => {
                     self.say(&resource, "create", said, warnings);
                     return self.created(&resource, object, revision, call).await;
@@ -129,6 +158,8 @@ impl Api {
                     last = Some((resource.name(), name))
                 }
                 Outcome::Moved => return Err(taken(&resource, &name, self.store.get(&key).await?.as_ref())),
+                // It may be on its way out now.
+                Outcome::GuardMoved if !self.store.still(place.as_slice()).await? => {}
                 Outcome::GuardMoved => self.guards_moved(&guards).await?,
             }
         }
@@ -144,27 +175,25 @@ impl Api {
         present::one(resource, object, call)
     }
 
-    fn prepare_create(
-        &self,
-        author: &Author<'_>,
-        mut object: Value,
-        claims: Claims,
-        mut said: Warnings,
-    ) -> Result<Prepared> {
-        let resource = author.resource;
+    fn prepare_create(&self, author: &Author<'_>, mut object: Value, claims: Claims) -> Result<Prepared> {
+        let (resource, mut said) = (author.resource, Warnings::default());
         // Where gates are of another version, a webhook may have to be asked about what was sent.
         let whole = resource.gated_elsewhere().map(|_| object.clone());
-        let filled = schema::fill(&resource.schema, &mut object);
+        let filled = schema::fill_beside(&resource.schema, &mut object, claims.nulls(resource));
         let sent = whole.or_else(|| self.unfilled(resource, &object, &filled));
         self.shape(resource, &mut object, None, &mut said);
         let read = self.unsent(resource, sent.as_ref(), &object);
         let sides = Sides { raw: None, read: &read, sent: sent.as_ref() };
         let gated = self.gate(resource, author.views, &sides, object, Scope::Main, &mut said)?;
-        let Gated { mut object, hub, faults } = gated;
-        author.record(&own::Change { raw: None, old: None, hub: hub.as_ref() }, &mut object, claims);
+        let Gated { mut object, hub, kept, faults } = gated;
+        let change = own::Change { raw: None, old: None, hub: hub.as_ref(), kept: kept.as_ref() };
+        author.record(&change, &mut object, claims);
+        if resource.role == Role::Namespace {
+            namespace::finish(&mut object, None, Scope::Main);
+        }
         author.views.complete()?;
-        self.validate(resource, &object, None, faults, &mut said)?;
-        Ok(Prepared::new(resource, object, hub, said))
+        self.validate(resource, Scope::Main, &hub::judged(resource, &object), None, faults, &mut said)?;
+        Ok(Prepared::new(object, kept.or_else(|| Hub::kept(resource, hub)), said))
     }
 
     /// What is special to a kind.
@@ -172,12 +201,7 @@ impl Api {
         match resource.role {
             Role::Definition => self.shape_definition(object, old, warnings),
             Role::Policy if old.is_none() => admission::observe(object),
-            Role::Namespace if old.is_none() => {
-                object["spec"] = json!({"finalizers": ["kubernetes"]});
-                object["status"] = json!({"phase": "Active"});
-                let name = object::meta(object, "name").to_owned();
-                object["metadata"]["labels"]["kubernetes.io/metadata.name"] = name.into();
-            }
+            Role::Namespace => namespace::shape(object, old),
             _ => {}
         }
     }
@@ -219,8 +243,12 @@ fn start(resource: &Resource, mut object: Value) -> Result<Value> {
         let why = "create not allowed while custom resource definition is terminating";
         return Err(Status::forbidden(&resource.name(), object::meta(&object, "name"), why));
     }
+    if resource.role == Role::Namespace {
+        namespace::label(&mut object);
+    }
     begin(resource, &mut object)?;
     admit::normalize(resource, &mut object);
+    own::complete(resource, &mut object);
     Ok(object)
 }
 
@@ -235,23 +263,13 @@ fn begin(resource: &Resource, object: &mut Value) -> Result<()> {
             object::set(object, "name", name::generate(&prefix));
         }
     }
-    for key in [
-        "deletionTimestamp",
-        "deletionGracePeriodSeconds",
-        "selfLink",
-        "managedFields",
-        "generation",
-        "resourceVersion",
-    ] {
+    for key in ["deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "managedFields", "resourceVersion"] {
         object::meta_mut(object).remove(key);
     }
     object::set(object, "uid", name::uid());
     object::set(object, "creationTimestamp", object::now());
     if resource.has_generation {
         object::set(object, "generation", 1);
-    }
-    if resource.role == Role::Definition {
-        object::set(object, "finalizers", json!([crd::FINALIZER]));
     }
     if resource.has_status {
         object.as_object_mut().map(|object| object.remove("status"));

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::{
     ATTEMPTS_MAX, Api, Call,
     admit::{encode, readable, stored},
-    delete_options, is_kept_namespace, options, police, present,
+    delete_options, is_kept_namespace, namespace, options, police, present,
     shown::Wanted,
 };
 use crate::{
@@ -13,7 +13,6 @@ use crate::{
     crd, object, protobuf,
     resource::{Resource, Role},
     route::Target,
-    selector::Selector,
     serve::{answer::Warnings, auth::User},
     status::{self, Result, Status},
     store::{Change, Entry, Guard, Outcome, Seen},
@@ -62,19 +61,24 @@ impl Demands {
     }
 
     fn check(&self, resource: &Resource, object: &Value) -> Result<()> {
+        let name = object::meta(object, "name");
         let checks = [
             ("UID", &self.uid, object::meta(object, "uid"), "deleted and then recreated"),
             ("ResourceVersion", &self.version, object::meta(object, "resourceVersion"), "modified"),
         ];
         for (what, wanted, found, fate) in checks {
-            if let Some(wanted) = wanted.as_ref().filter(|wanted| *wanted != found) {
-                let why = format!(
-                    "the {what} in the precondition ({wanted}) does not match the {what} in record ({found}). The object might \
-                     have been {fate}"
-                );
-                // Kubernetes names the kind here, where it names the resource elsewhere.
-                return Err(Status::conflict(&resource.kind_name(), object::meta(object, "name"), why));
+            let Some(wanted) = wanted.as_ref().filter(|wanted| *wanted != found) else { continue };
+            if resource.role == Role::Namespace {
+                let why =
+                    format!("Precondition failed: {what} in precondition: {wanted}, {what} in object meta: {found}");
+                return Err(Status::conflict(&resource.name(), name, why));
             }
+            let why = format!(
+                "the {what} in the precondition ({wanted}) does not match the {what} in record ({found}). The object might \
+                 have been {fate}"
+            );
+            // Kubernetes names the kind here, where it names the resource elsewhere.
+            return Err(Status::conflict(&resource.kind_name(), name, why));
         }
         Ok(())
     }
@@ -96,8 +100,7 @@ impl Api {
     pub async fn delete_collection(&self, target: &Target, call: &Call, warnings: &mut Warnings) -> Result<Value> {
         let demands = Demands::parse(call)?;
         let resource = self.resource(target)?;
-        let selector =
-            Selector::parse(call.query.get("labelSelector"), call.query.get("fieldSelector"), &resource.selectable)?;
+        let selector = self.selector(&resource, call)?;
         let options = options::list(&call.query)?;
         let listed = self.listed(&resource, target.namespace.as_deref(), &selector, &options, Wanted::Trees).await?;
         let (revision, objects) = (listed.revision, listed.trees());
@@ -139,12 +142,15 @@ impl Api {
             let entry = self.store.get(key).await?.ok_or_else(|| Status::not_found(&resource.name(), name))?;
             let object = removable(resource, &entry)?;
             demands.check(resource, &object)?;
+            if object::is_deleting(&object) && namespace::has_own_end(resource, &object) {
+                return Ok(Removed::Marked(object));
+            }
             if is_kept_namespace(resource, name) {
                 let why = "this namespace may not be deleted";
                 return Err(Status::forbidden(&resource.name(), name, why));
             }
             let guards = self.policed(resource, &object, name, demands, warnings).await?;
-            let held = !object::list(&object, "finalizers").is_empty() || resource.role == Role::Namespace;
+            let held = is_held(resource, &object);
             if held && object::is_deleting(&object) {
                 return Ok(Removed::Marked(object));
             }
@@ -226,15 +232,23 @@ enum Removed {
     Marked(Value),
 }
 
+/// Namespaces and definitions go when what is in them is gone, whatever finalizers clients have left them.
+fn is_held(resource: &Resource, object: &Value) -> bool {
+    !object::list(object, "finalizers").is_empty()
+        || resource.role == Role::Namespace
+        || (resource.role == Role::Definition && !object::is_deleting(object))
+}
+
 fn mark(resource: &Resource, object: &Value) -> Value {
     let mut marked = object.clone();
     object::set(&mut marked, "deletionTimestamp", object::now());
     object::set(&mut marked, "deletionGracePeriodSeconds", 0);
-    if resource.has_generation {
+    if object::generation(object) > 0 {
         object::set(&mut marked, "generation", object::generation(object) + 1);
     }
     match resource.role {
         Role::Namespace => {
+            object::keep(&mut marked, "generation", object);
             object::meta_mut(&mut marked).remove("deletionGracePeriodSeconds");
             marked["status"]["phase"] = "Terminating".into();
         }

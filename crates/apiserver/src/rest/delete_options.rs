@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::Call;
+use super::{Call, admit};
 use crate::{
     decode,
     field::FieldError,
@@ -15,6 +15,7 @@ use crate::{
 /// From a body that is not empty.
 pub fn parse(call: &Call) -> Result<Value> {
     let parse = |why: String| Status::bad_request(format!("couldn't get version/kind; json parse error: {why}"));
+    admit::check_media(call)?;
     let body = match call.content_type().starts_with("application/yaml") {
         true => decode::yaml(&call.body).map_err(|error| Status::bad_request(format!("yaml: {error}")))?.value,
         false => decode::json(&call.body).map_err(|error| parse(form::json_fault(&error, &call.body)))?.value,

@@ -2,13 +2,14 @@
 
 use std::borrow::Cow;
 
-use fieldgate::{Part, Path, Write};
+use fieldgate::{Gating, Part, Path, Write};
 use serde_json::{Map, Value};
 
 use super::{
     Api,
     admit::Scope,
     hub::{self, Before, New},
+    versions,
     views::Views,
 };
 use crate::{
@@ -35,7 +36,7 @@ pub struct Sides<'a> {
 pub struct Raw<'a> {
     /// In whatever version.
     pub object: &'a Value,
-    /// Whether it is known to have the names of the storage version, and no fields that this does not know.
+    /// Whether it is known to have the names of the storage version, and no fields or nulls that this does not take.
     pub pruned: bool,
 }
 
@@ -44,8 +45,16 @@ pub struct Gated {
     pub object: Value,
     /// In the version that is stored, where a webhook converts and a gate is off.
     pub hub: Option<Hub>,
+    /// As it will be stored, where gates have held fields that the caller's version does not have.
+    pub kept: Option<Value>,
     /// Faults of what was sent that are not excused by a gate.
     pub faults: Vec<FieldError>,
+}
+
+impl Gated {
+    fn untouched(object: Value) -> Gated {
+        Gated { object, hub: None, kept: None, faults: Vec::new() }
+    }
 }
 
 pub struct Hub {
@@ -53,6 +62,13 @@ pub struct Hub {
     pub kept: Value,
     /// The same if no gate were off.
     pub wanted: Value,
+}
+
+impl Hub {
+    /// What is to be stored, where that is another version than the caller's.
+    pub fn kept(resource: &Resource, hub: Option<Hub>) -> Option<Value> {
+        hub.filter(|_| resource.gated_elsewhere().is_some()).map(|hub| hub.kept)
+    }
 }
 
 impl Api {
@@ -67,7 +83,7 @@ impl Api {
         warnings: &mut Warnings,
     ) -> Result<Gated> {
         if resource.gated_here().is_none() && resource.gated_elsewhere().is_none() {
-            return Ok(Gated { object: new, hub: None, faults: Vec::new() });
+            return Ok(Gated::untouched(new));
         }
         self.metrics.gating.time(|| self.evaluate(resource, views, sides, new, scope, warnings))
     }
@@ -88,15 +104,13 @@ impl Api {
                 gating,
                 views,
                 before,
-                New { filled: &new, sent: sides.sent.unwrap_or(&new) },
+                New { filled: &new, sent: sides.sent.unwrap_or(&new), scope },
             )?;
             warn(&left.warnings, warnings);
             let hub = Some(Hub { kept: left.kept, wanted: left.wanted });
-            return Ok(Gated { object: left.object, hub, faults: left.faults });
+            return Ok(Gated { object: left.object, hub, kept: None, faults: left.faults });
         }
-        let Some(gating) = resource.gated_here() else {
-            return Ok(Gated { object: new, hub: None, faults: Vec::new() });
-        };
+        let Some(gating) = resource.gated_here() else { return Ok(Gated::untouched(new)) };
         let stored = sides.raw.and_then(|raw| match raw.pruned {
             true => Some(Cow::Borrowed(raw.object)),
             false => hub::excerpt(resource, gating, views, raw.object).map(Cow::Owned),
@@ -108,13 +122,20 @@ impl Api {
         let written = gating.write(&write, new);
         warn(&written.warnings, warnings);
         let hub = wanted.map(|wanted| Hub { kept: written.value.clone(), wanted });
-        Ok(Gated { object: written.value, hub, faults: Vec::new() })
+        let mut object = written.value;
+        let kept = versions::hide(resource, &mut object);
+        Ok(Gated { object, hub, kept, faults: Vec::new() })
     }
 
     /// What gates have to know of an object that was sent, where that is another than the one that defaults are filled into.
     pub(super) fn sent(&self, resource: &Resource, object: &Value) -> Value {
         let gating = resource.gated_here();
-        gating.map_or(Value::Null, |gating| self.metrics.gating.time(|| gating.excerpt(object)))
+        let excerpt = |gating: &Gating| {
+            let mut sent = gating.excerpt(object);
+            schema::drop_nulls(&resource.schema, &mut sent);
+            sent
+        };
+        gating.map_or(Value::Null, |gating| self.metrics.gating.time(|| excerpt(gating)))
     }
 
     /// The same of an object that defaults have been filled into; none if there was nothing to fill in.
@@ -140,7 +161,7 @@ impl Api {
                 self.metrics.suppressed.with_label_values(&[custom.definition.as_str(), gate, op]).inc();
             }
         }
-        *warnings = said;
+        said.texts().iter().for_each(|text| warnings.add(text));
     }
 }
 
@@ -159,7 +180,7 @@ fn part(resource: &Resource, scope: Scope) -> Part {
 fn only_defaults(sent: &Value, filled: &Value) -> Value {
     let (Value::Object(sent), Value::Object(filled)) = (sent, filled) else { return Value::Null };
     let own = filled.iter().filter_map(|(key, value)| match sent.get(key) {
-        None | Some(Value::Null) => Some((key.clone(), value.clone())),
+        None => Some((key.clone(), value.clone())),
         Some(given) => Some((key.clone(), only_defaults(given, value))).filter(|(_, brought)| !brought.is_null()),
     });
     let own: Map<String, Value> = own.collect();
@@ -183,7 +204,7 @@ mod tests {
     use super::*;
 
     #[test_case(json!({}), json!({"a": 1}) => json!({"a": 1}); "a default")]
-    #[test_case(json!({"a": null}), json!({"a": 1}) => json!({"a": 1}); "in place of a null")]
+    #[test_case(json!({"a": null}), json!({"a": null}) => json!(null); "a null that was sent is no default")]
     #[test_case(json!({"a": {}}), json!({"a": {"b": 1}}) => json!({"a": {"b": 1}}); "within what was sent")]
     #[test_case(json!({"a": {}}), json!({"a": {}}) => json!(null); "what was sent is not a default, however empty")]
     #[test_case(json!({"a": [{}]}), json!({"a": [{"b": 1}]}) => json!(null); "items are whose the list is")]

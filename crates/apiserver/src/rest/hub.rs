@@ -1,15 +1,21 @@
 //! Gates where a webhook converts. They are of the version that objects are stored in, so a write through another is taken there,
 //! gated, and brought back.
 
+use std::borrow::Cow;
+
 use fieldgate::{Gating, Part, Write};
 use serde_json::Value;
 
-use super::{Api, views::Views};
+use super::{
+    Api,
+    admit::{Scope, settle},
+    views::Views,
+};
 use crate::{
     field::FieldError,
     object,
     resource::Resource,
-    schema,
+    schema::{self, Schema},
     serve::answer::Warnings,
     status::{Result, Status},
 };
@@ -39,6 +45,7 @@ pub struct Before<'a> {
 pub struct New<'a> {
     pub filled: &'a Value,
     pub sent: &'a Value,
+    pub scope: Scope,
 }
 
 /// An object of the store in the version that gates are of, without what that has no place for.
@@ -52,14 +59,19 @@ fn in_storage_version(resource: &Resource, views: &Views<'_>, object: &Value) ->
 pub fn excerpt(resource: &Resource, gating: &Gating, views: &Views<'_>, object: &Value) -> Option<Value> {
     let mut excerpt = gating.excerpt(views.must(object, &resource.stored_version)?.as_ref());
     prune(resource, &mut excerpt);
+    schema::drop_nulls(stored_schema(resource), &mut excerpt);
     Some(excerpt)
 }
 
 fn prune(resource: &Resource, object: &mut Value) {
     // Built-in kinds have one form.
     if resource.custom().is_some() {
-        schema::prune(resource.stored_schema.as_ref().unwrap_or(&resource.schema), object);
+        schema::prune(stored_schema(resource), object);
     }
+}
+
+fn stored_schema(resource: &Resource) -> &Schema {
+    resource.stored_schema.as_ref().unwrap_or(&resource.schema)
 }
 
 impl Api {
@@ -72,7 +84,8 @@ impl Api {
         new: New<'_>,
     ) -> Result<Left> {
         let old = before.map(|before| before.read);
-        let wrong = self.faults(resource, new.filled, old, &mut Warnings::default());
+        let judge = |object: &Value| self.faults(resource, new.scope, object, old, &mut Warnings::default());
+        let wrong = judge(new.filled);
         if !wrong.is_empty() {
             let name = object::meta(new.filled, "name");
             views.answer_instead(Status::invalid(&resource.kind_name(), name, &wrong));
@@ -91,7 +104,8 @@ impl Api {
             // What defaults brought was sent by nobody. If that cannot be told apart, a warning too many is given.
             let sent = views.may(new.sent, &resource.stored_version);
             views.complete()?;
-            if let Some(sent) = sent {
+            if let Some(mut sent) = sent.map(Cow::into_owned) {
+                schema::drop_nulls(stored_schema(resource), &mut sent);
                 written.warnings = gating.warnings(&Write { sent: Some(&sent), ..write }, &wanted);
             }
         }
@@ -103,37 +117,48 @@ impl Api {
             warnings: written.warnings,
         };
         if written.changed {
-            self.bring_back(resource, views, &mut left, &wrong, old)?;
+            bring_back(resource, views, &mut left, &wrong, judge)?;
         }
         Ok(left)
     }
+}
 
-    /// The gated object in the version of the caller. What was wrong with the caller's is excused if it came through the webhook as
-    /// it was and the gates took it away; what the webhook took away was for nobody to see.
-    fn bring_back(
-        &self,
-        resource: &Resource,
-        views: &Views<'_>,
-        left: &mut Left,
-        wrong: &[FieldError],
-        old: Option<&Value>,
-    ) -> Result<()> {
-        let back = |object: &Value| {
-            let mut object = views.must(object, &resource.api_version())?.into_owned();
-            schema::prune(&resource.schema, &mut object);
-            schema::fill(&resource.schema, &mut object);
-            Some(object)
-        };
-        let pair = (back(&left.kept), if wrong.is_empty() { None } else { back(&left.wanted) });
-        views.complete()?;
-        left.object = pair.0.ok_or_else(unsettled)?;
-        views.remember(&left.object, &resource.stored_version, &left.kept);
-        if let Some(wanted) = pair.1 {
-            let came_through = self.faults(resource, &wanted, old, &mut Warnings::default());
-            left.faults = wrong.iter().filter(|fault| !came_through.contains(fault)).cloned().collect();
-        }
-        Ok(())
+/// The gated object in the version of the caller. What was wrong with the caller's is excused if it came through the webhook as
+/// it was and the gates took it away; what the webhook took away was for nobody to see.
+fn bring_back(
+    resource: &Resource,
+    views: &Views<'_>,
+    left: &mut Left,
+    wrong: &[FieldError],
+    judge: impl Fn(&Value) -> Vec<FieldError>,
+) -> Result<()> {
+    // As it will be read: with the defaults of the version that is stored.
+    let back = |object: &Value| {
+        let mut stored = object.clone();
+        settle(resource, &mut stored);
+        let mut object = views.must(&stored, &resource.api_version())?.into_owned();
+        schema::prune(&resource.schema, &mut object);
+        Some(object)
+    };
+    let pair = (back(&left.kept), if wrong.is_empty() { None } else { back(&left.wanted) });
+    views.complete()?;
+    left.object = pair.0.ok_or_else(unsettled)?;
+    views.remember(&left.object, &resource.stored_version, &left.kept);
+    if let Some(wanted) = pair.1 {
+        let came_through = judge(&judged(resource, &wanted));
+        left.faults = wrong.iter().filter(|fault| !came_through.contains(fault)).cloned().collect();
     }
+    Ok(())
+}
+
+/// An object as its version judges it. Defaults of a version that is not stored are not read, and what gates took away of them is not
+/// there; but what they stand in for is not missing.
+pub fn judged<'a>(resource: &Resource, object: &'a Value) -> Cow<'a, Value> {
+    let mut judged = Cow::Borrowed(object);
+    if resource.gated_elsewhere().is_some() {
+        schema::fill(&resource.schema, judged.to_mut());
+    }
+    judged
 }
 
 fn unsettled() -> Box<Status> {

@@ -44,6 +44,11 @@ impl Intent {
         Ok(Intent::Replace(decoded))
     }
 
+    /// How the object came to be, for what is said of it.
+    pub fn sent<'a>(&self, call: &'a Call) -> Sent<'a> {
+        if let Intent::Patch(_) = self { Sent::Patched } else { Sent::Whole(&call.body) }
+    }
+
     /// What a patch makes of an object, or of its scale, in the place that is patched.
     pub fn patched(
         &self,

@@ -12,19 +12,26 @@ use crate::{
     status::{Result, Status},
 };
 
+/// How an object is written.
+#[derive(Clone, Copy)]
+pub struct Manner {
+    pub whole: bool,
+    pub dry_run: bool,
+}
+
 /// The version the client has seen must be the one that is there.
-pub fn check_version(resource: &Resource, object: &Value, old: &Value, scope: Scope, whole: bool) -> Result<()> {
+pub fn check_version(
+    resource: &Resource,
+    object: &Value,
+    old: &Value,
+    scope: Scope,
+    Manner { whole, dry_run }: Manner,
+) -> Result<()> {
     let name = object::meta(old, "name");
     let (uid, own) = (object::meta(object, "uid"), object::meta(old, "uid"));
     if whole && !uid.is_empty() && uid != own {
-        // The key is told as Kubernetes tells it, without what is before all keys.
-        let key = resource.key(Some(object::meta(old, "namespace")).filter(|space| !space.is_empty()), name);
-        let why = format!(
-            "StorageError: invalid object, Code: 4, Key: {}, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in \
-             precondition: {uid}, UID in object meta: {own}",
-            key.trim_start_matches("/registry")
-        );
-        return Err(Status::conflict(&resource.name(), name, why));
+        let namespace = Some(object::meta(old, "namespace")).filter(|space| !space.is_empty());
+        return Err(other_uid(resource, (namespace, name), (uid, own), dry_run));
     }
     match object::meta(object, "resourceVersion") {
         "" | "0" if !resource.unconditional_update => {
@@ -46,7 +53,7 @@ pub fn check_version(resource: &Resource, object: &Value, old: &Value, scope: Sc
         |key: &str| FieldError::invalid(format!("metadata.{key}"), object::meta(object, key), "field is immutable");
     let mut errors: Vec<FieldError> = changed.map(immutable).collect();
     let grace = |object: &Value| object["metadata"]["deletionGracePeriodSeconds"].clone();
-    if scope == Scope::Main && !grace(object).is_null() && grace(object) != grace(old) {
+    if matches!(scope, Scope::Main | Scope::Finalize) && !grace(object).is_null() && grace(object) != grace(old) {
         let field = "metadata.deletionGracePeriodSeconds";
         errors.push(FieldError::invalid(field, grace(object), "field is immutable"));
     }
@@ -56,13 +63,31 @@ pub fn check_version(resource: &Resource, object: &Value, old: &Value, scope: Sc
     }
 }
 
+/// What is sent is of something else than what is there, if anything is.
+pub fn other_uid(
+    resource: &Resource,
+    (namespace, name): (Option<&str>, &str),
+    (sent, own): (&str, &str),
+    dry_run: bool,
+) -> Box<Status> {
+    let key = resource.key(namespace, name);
+    // A dry run does not come as far as the store, which knows what stands before all keys.
+    let key = if dry_run { key.trim_start_matches("/registry") } else { &key };
+    let why = format!(
+        "StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in \
+         precondition: {sent}, UID in object meta: {own}"
+    );
+    Status::conflict(&resource.name(), name, why)
+}
+
 /// What a write of this scope cannot change stays.
 pub fn carry_over(resource: &Resource, mut object: Value, old: &Value, scope: Scope) -> Value {
     let set = |object: &mut Value, key: &str, value: Option<&Value>| match value {
         Some(value) => object[key] = value.clone(),
         None => drop(object.as_object_mut().map(|object| object.remove(key))),
     };
-    if scope == Scope::Status {
+    // The metadata of a namespace can be changed with its status too.
+    if scope == Scope::Status && resource.role != Role::Namespace {
         let mut whole = old.clone();
         set(&mut whole, "status", object.get("status"));
         return whole;
@@ -75,11 +100,10 @@ pub fn carry_over(resource: &Resource, mut object: Value, old: &Value, scope: Sc
     for key in ["selfLink", "managedFields"] {
         object::meta_mut(&mut object).remove(key);
     }
-    if resource.has_status {
-        set(&mut object, "status", old.get("status"));
-    }
-    if resource.role == Role::Namespace {
-        set(&mut object, "spec", old.get("spec"));
+    match scope {
+        Scope::Status => set(&mut object, "spec", old.get("spec")),
+        _ if resource.has_status => set(&mut object, "status", old.get("status")),
+        _ => {}
     }
     object
 }

@@ -49,11 +49,10 @@ impl Listed {
 impl Api {
     pub async fn list(&self, target: &Target, call: &Call) -> Result<Bytes> {
         let resource = self.resource(target)?;
-        let selector =
-            Selector::parse(call.query.get("labelSelector"), call.query.get("fieldSelector"), &resource.selectable)?;
+        let selector = self.selector(&resource, call)?;
         let options = options::list(&call.query)?;
         let wanted = wanted(call.form, &selector);
-        let listed = self.listed(&resource, target.namespace.as_deref(), &selector, &options, wanted).await?;
+        let mut listed = self.listed(&resource, target.namespace.as_deref(), &selector, &options, wanted).await?;
         let mut metadata = json!({"resourceVersion": listed.revision.to_string()});
         if let Some(next) = &listed.next {
             metadata["continue"] = next.encode().into();
@@ -62,9 +61,20 @@ impl Api {
             }
         }
         if call.form == Form::Object {
+            present::end(&resource, &mut metadata);
+            // Kubernetes knows by its types what items of built-in kinds are, and does not say it again.
+            if resource.custom().is_none() {
+                listed.objects.iter_mut().for_each(Shown::untype);
+            }
             return Ok(shown::list(&resource, &listed.objects, &metadata));
         }
         present::many(&resource, listed.trees(), metadata, call).map(|list| answer::print(&list))
+    }
+
+    /// Which objects a request is about.
+    pub(super) fn selector(&self, resource: &Resource, call: &Call) -> Result<Selector> {
+        let (labels, fields) = (call.query.get("labelSelector"), call.query.get("fieldSelector"));
+        Selector::parse(labels, fields, &|field| resource.check_selectable(field))
     }
 
     /// All objects that are there now.
@@ -137,7 +147,7 @@ impl Api {
             let count = page.entries.len() as i64;
             let read = self.show_all(resource, &page.entries, wanted).await?;
             for (index, (entry, object)) in page.entries.iter().zip(read).enumerate() {
-                if matches(selector, &object) {
+                if object.is_selected(selector) {
                     objects.push(object);
                 }
                 let last = index + 1 == page.entries.len();
@@ -155,18 +165,13 @@ impl Api {
     }
 }
 
-/// A selector looks into objects, and so do tables.
+/// Tables look into objects, and so do selectors of other fields than every object has.
 pub(super) fn wanted(form: Form, selector: &Selector) -> Wanted {
-    if form == Form::Object && selector.is_empty() { Wanted::Text } else { Wanted::Trees }
-}
-
-/// What is text was not wanted to be looked into: there is no selector.
-pub(super) fn matches(selector: &Selector, object: &Shown) -> bool {
-    object.tree().is_none_or(|object| selector.matches(object))
+    if form == Form::Object && selector.is_of_head() { Wanted::Text } else { Wanted::Trees }
 }
 
 fn collect(mut objects: Vec<Shown>, revision: i64, selector: &Selector) -> Listed {
-    objects.retain(|object| matches(selector, object));
+    objects.retain(|object| object.is_selected(selector));
     Listed { objects, revision, next: None, left: None }
 }
 

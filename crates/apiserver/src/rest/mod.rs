@@ -7,6 +7,7 @@ mod changes;
 mod create;
 mod delete;
 mod delete_options;
+mod faults;
 mod gate;
 #[cfg(test)]
 mod gate_tests;
@@ -14,12 +15,14 @@ mod hub;
 mod intent;
 mod kept;
 mod list;
+mod namespace;
 mod options;
 mod own;
 mod police;
 mod present;
 mod printed;
 mod read;
+mod review;
 mod scale;
 mod shown;
 #[cfg(test)]
@@ -39,10 +42,12 @@ use http::HeaderMap;
 use tokio::sync::{Notify, watch as channel};
 
 pub use self::{
-    admit::{document, encode, stored},
+    admit::{encode, stored},
     backlog::Limits,
     intent::Intent,
+    own::patcher,
     printed::Printed,
+    review::review,
 };
 use crate::{
     admission::Policies,
@@ -51,7 +56,7 @@ use crate::{
     method, object,
     resource::{Resource, Role},
     route::Target,
-    serve::{accept::Form, auth::User, metrics::Metrics, query::Query},
+    serve::{accept::Form, auth::User, metrics::Metrics, query::Query, style::Style},
     status::{Result, Status},
     store::{Guard, Seen, Store},
 };
@@ -85,6 +90,7 @@ pub struct Call {
     pub user: User,
     pub query: Query,
     pub form: Form,
+    pub style: Style,
     pub headers: HeaderMap,
     pub body: Bytes,
 }
@@ -144,16 +150,17 @@ impl Api {
         }
     }
 
-    /// A namespace must be there, and not on its way out, for something new in it.
-    async fn check_namespace(&self, resource: &Resource, namespace: Option<&str>, name: &str) -> Result<()> {
-        let Some(namespace) = namespace else { return Ok(()) };
+    /// A namespace must be there, and not on its way out, for something new in it, and stay so until that is written: what came into
+    /// one that is already found empty would be left behind by it.
+    async fn check_namespace(&self, resource: &Resource, namespace: Option<&str>, name: &str) -> Result<Option<Guard>> {
+        let Some(namespace) = namespace else { return Ok(None) };
         let key = format!("{}{namespace}", crate::store::prefix("", "namespaces"));
         let names = crate::status::Name::new("", "namespaces");
         let Some(entry) = self.store.get(&key).await? else { return Err(Status::not_found(&names, namespace)) };
         let found = admit::stored(resource, &entry)?;
         match object::is_deleting(&found) {
             true => Err(Status::namespace_terminating(&resource.name(), name, namespace)),
-            false => Ok(()),
+            false => Ok(Some(Guard::Same(Seen { key, revision: entry.revision }))),
         }
     }
 

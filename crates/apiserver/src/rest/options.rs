@@ -1,7 +1,7 @@
 //! Which state of the store a list or watch is about.
 
 use crate::{
-    field::{Fault, FieldError},
+    field::FieldError,
     serve::query::Query,
     status::{Name, Result, Status},
     token::Token,
@@ -39,51 +39,77 @@ pub fn version(query: &Query) -> Result<Option<i64>> {
     }
 }
 
-fn invalid(error: FieldError) -> Box<Status> {
-    Status::invalid(&Name::new("meta.k8s.io", "ListOptions"), "", &[error])
+fn refuse(errors: &[FieldError]) -> Result<()> {
+    match errors.is_empty() {
+        true => Ok(()),
+        false => Err(Status::invalid(&Name::new("meta.k8s.io", "ListOptions"), "", errors)),
+    }
 }
 
-fn forbidden(field: &str, detail: &str) -> Box<Status> {
-    invalid(FieldError::new(Fault::Forbidden, field, ().into(), detail))
+const RULE: &str = "resourceVersionMatch";
+const INITIAL: &str = "sendInitialEvents";
+
+fn list_faults(query: &Query) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    if let Some(rule) = query.get(RULE) {
+        let version = query.get("resourceVersion");
+        if version.is_none() {
+            let why = "resourceVersionMatch is forbidden unless resourceVersion is provided";
+            errors.push(FieldError::forbidden(RULE, why));
+        }
+        if query.get("continue").is_some() {
+            errors.push(FieldError::forbidden(RULE, "resourceVersionMatch is forbidden when continue is provided"));
+        }
+        if !matches!(rule, "Exact" | "NotOlderThan") {
+            errors.push(FieldError::not_supported(RULE, rule, &["Exact", "NotOlderThan", ""]));
+        }
+        if rule == "Exact" && version == Some("0") {
+            let why = "resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"";
+            errors.push(FieldError::forbidden(RULE, why));
+        }
+    }
+    if query.choice(INITIAL).is_some() {
+        errors.push(FieldError::forbidden(INITIAL, "sendInitialEvents is forbidden for list"));
+    }
+    errors
+}
+
+fn watch_faults(query: &Query) -> Vec<FieldError> {
+    let (initial, rule) = (query.choice(INITIAL).is_some(), query.get(RULE));
+    let mut errors = Vec::new();
+    if initial && rule != Some("NotOlderThan") {
+        let why = "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan";
+        errors.push(FieldError::forbidden(RULE, why));
+    }
+    if rule.is_some() && !initial {
+        let why = "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided";
+        errors.push(FieldError::forbidden(RULE, why));
+    }
+    if let Some(rule) = rule.filter(|rule| *rule != "NotOlderThan") {
+        errors.push(FieldError::not_supported(RULE, rule, &["NotOlderThan"]));
+    }
+    if query.get("continue").is_some() {
+        errors.push(FieldError::forbidden(RULE, "resourceVersionMatch is forbidden when continue is provided"));
+    }
+    errors
 }
 
 pub fn list(query: &Query) -> Result<ListOptions> {
-    let revision = version(query)?;
     let limit = query.number("limit")?.unwrap_or_default().max(0);
     query.number("timeoutSeconds")?;
-    let rule = query.get("resourceVersionMatch");
-    if query.choice("sendInitialEvents").is_some() {
-        return Err(forbidden("sendInitialEvents", "sendInitialEvents is forbidden for list"));
-    }
+    refuse(&list_faults(query))?;
+    let revision = version(query)?;
     if let Some(text) = query.get("continue") {
-        if rule.is_some() {
-            return Err(forbidden(
-                "resourceVersionMatch",
-                "resourceVersionMatch is forbidden when continue is provided",
-            ));
-        }
         if revision.is_some_and(|revision| revision != 0) {
             return Err(Status::bad_request("specifying resource version is not allowed when using continue"));
         }
         return Ok(ListOptions { start: Start::Continue(Token::decode(text)?), limit });
     }
-    let start = match (rule, revision) {
-        (Some(_), None) => {
-            let detail = "resourceVersionMatch is forbidden unless resourceVersion is provided";
-            return Err(forbidden("resourceVersionMatch", detail));
-        }
-        (Some("Exact"), Some(0)) => {
-            let detail = "resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"";
-            return Err(forbidden("resourceVersionMatch", detail));
-        }
+    let start = match (query.get(RULE), revision) {
         (Some("Exact"), Some(revision)) => Start::Exact(revision),
         // Without a rule, pages of a list with a version are of just that version: older clients rely on it.
         (None, Some(revision)) if revision > 0 && limit > 0 => Start::Exact(revision),
-        (Some("NotOlderThan") | None, revision) => Start::Newest { at_least: revision.unwrap_or_default() },
-        (Some(other), _) => {
-            let known = ["Exact", "NotOlderThan", ""];
-            return Err(invalid(FieldError::not_supported("resourceVersionMatch", other, &known)));
-        }
+        (_, revision) => Start::Newest { at_least: revision.unwrap_or_default() },
     };
     Ok(ListOptions { start, limit })
 }
@@ -98,20 +124,10 @@ pub enum WatchStart {
 }
 
 pub fn watch(query: &Query) -> Result<WatchStart> {
-    let revision = version(query)?;
     query.number("limit")?;
-    let (initial, rule) = (query.choice("sendInitialEvents"), query.get("resourceVersionMatch"));
-    match (initial, rule) {
-        (None, Some(_)) => {
-            let detail = "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided";
-            return Err(forbidden("resourceVersionMatch", detail));
-        }
-        (Some(_), rule) if rule != Some("NotOlderThan") => {
-            let detail = "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan";
-            return Err(forbidden("resourceVersionMatch", detail));
-        }
-        _ => {}
-    }
+    query.number("timeoutSeconds")?;
+    refuse(&watch_faults(query))?;
+    let (initial, revision) = (query.choice(INITIAL), version(query)?);
     Ok(match (initial, revision) {
         (Some(true), revision) => {
             WatchStart::State { mark: query.flag("allowWatchBookmarks"), at_least: revision.unwrap_or_default() }

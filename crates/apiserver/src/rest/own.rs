@@ -3,7 +3,7 @@
 use std::{borrow::Cow, collections::BTreeSet};
 
 use fieldgate::Gating;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{Call, admit::Scope, gate::Hub, intent::Intent, views::Views};
 use crate::{
@@ -11,6 +11,7 @@ use crate::{
     managed::{self, Held, Managers, Reset, Writer},
     object,
     resource::{Resource, Role},
+    schema::Nulls,
     serve::metrics::Stopwatch,
     status::{Name, Result, Status},
 };
@@ -25,6 +26,7 @@ pub struct Author<'a> {
     engine: &'a Stopwatch,
     manager: String,
     api_version: String,
+    zero: Value,
     now: String,
 }
 
@@ -36,12 +38,24 @@ pub enum Claims {
     After(Managers),
 }
 
+impl Claims {
+    /// Kinds that Go knows take a null for nothing wherever it comes from.
+    pub fn nulls(&self, resource: &Resource) -> Nulls {
+        match self {
+            Claims::After(_) if resource.custom().is_some() => Nulls::Keep,
+            _ => Nulls::Drop,
+        }
+    }
+}
+
 /// An object before and after a write.
 pub struct Change<'a> {
     /// As it is stored, in whatever version.
     pub raw: Option<&'a Value>,
     pub old: Option<&'a Value>,
     pub hub: Option<&'a Hub>,
+    /// As it will be stored, where this version does not show all of it.
+    pub kept: Option<&'a Value>,
 }
 
 impl<'a> Author<'a> {
@@ -53,23 +67,21 @@ impl<'a> Author<'a> {
         engine: &'a Stopwatch,
     ) -> Author<'a> {
         let (manager, api_version) = (manager.to_owned(), resource.api_version());
-        Author { resource, scope, views, elsewhere: None, engine, manager, api_version, now: object::now() }
+        let zero = zero(resource);
+        Author { resource, scope, views, elsewhere: None, engine, manager, api_version, zero, now: object::now() }
     }
 
     pub fn writer(&self) -> Writer<'_> {
         Writer {
             types: &self.resource.types,
             api_version: &self.api_version,
-            subresource: match self.scope {
-                Scope::Main => "",
-                Scope::Status => "status",
-                Scope::Scale => "scale",
-            },
+            subresource: self.scope.name(),
             manager: &self.manager,
             reset: reset(self.resource, self.scope),
             gating: self.resource.gated_here(),
             elsewhere: self.elsewhere,
             views: self.views,
+            zero: &self.zero,
             now: &self.now,
         }
     }
@@ -77,8 +89,8 @@ impl<'a> Author<'a> {
     /// The claims a PUT or patch starts from. A part of an object has no say in them.
     pub fn given(&self, old: Option<&Value>, new: &Value) -> Claims {
         Claims::Before(match (self.scope, old) {
-            (Scope::Status | Scope::Scale, Some(old)) => Managers::of(old),
-            (_, old) => Managers::given(old.unwrap_or(&Value::Null), new),
+            (Scope::Status | Scope::Scale | Scope::Finalize, Some(old)) => Managers::of(old),
+            (Scope::Main, old) | (_, old @ None) => Managers::given(old.unwrap_or(&Value::Null), new),
         })
     }
 
@@ -90,10 +102,7 @@ impl<'a> Author<'a> {
             Claims::Before(managers) => {
                 // A webhook need not be asked for names of what is held, unless somebody else than the writer has a say in claims.
                 let given = self.resource.converter.is_none() || managers != old.map(Managers::of).unwrap_or_default();
-                let managers = match unowned(self.resource, old, object) {
-                    Some(seen) => self.writer().update(old, &seen, managers),
-                    None => self.writer().update(old, object, managers),
-                };
+                let managers = self.writer().update(old, object, managers);
                 let listed = if given { self.frozen(change, managers, object) } else { Listed::of(managers) };
                 if listed.managers.is_crowded() { listed.managers.capped().to_json() } else { listed.entries }
             }
@@ -113,7 +122,7 @@ impl<'a> Author<'a> {
         }
         let listed = Listed::of(managers);
         let Some(gating) = self.resource.gated_here() else { return listed };
-        self.engine.time(|| frozen_here(gating, change, listed, object))
+        self.engine.time(|| frozen_here(gating, change, listed, change.kept.unwrap_or(object)))
     }
 
     fn frozen_at_hub(&self, change: &Change<'_>, hub: &Hub, managers: &Managers) -> Managers {
@@ -160,23 +169,38 @@ fn frozen_here(gating: &Gating, change: &Change<'_>, written: Listed, object: &V
     frozen.map(|frozen| frozen.with_times_of(&written.managers)).map_or(written, Listed::of)
 }
 
-/// What this endpoint does not take from a client, whatever it sends.
-fn reset(resource: &Resource, scope: Scope) -> Reset {
-    match (scope, &resource.role) {
-        (Scope::Status, _) => Reset::Only("status"),
-        (_, Role::Namespace) => Reset::Except(&["spec", "status"]),
-        _ if resource.has_status => Reset::Except(&["status"]),
-        _ => Reset::Except(&[]),
+/// Kubernetes' types have their parts also where nobody has said anything of them.
+pub fn zero(resource: &Resource) -> Value {
+    match resource.role {
+        Role::Custom(_) => Value::Null,
+        Role::Definition => json!({"spec": {"names": {}}, "status": {"acceptedNames": {}}}),
+        _ => {
+            let parts = ["spec", "status"].into_iter().filter(|part| resource.schema.properties.contains_key(*part));
+            parts.map(|part| (part.to_owned(), json!({}))).collect::<serde_json::Map<_, _>>().into()
+        }
     }
 }
 
-/// A new definition has a finalizer that nobody asked for.
-fn unowned(resource: &Resource, old: Option<&Value>, object: &Value) -> Option<Value> {
-    (old.is_none() && resource.role == Role::Definition).then(|| {
-        let mut seen = object.clone();
-        object::meta_mut(&mut seen).remove("finalizers");
-        seen
-    })
+/// Gives an object the parts that every one of its kind has. A definition without them is refused.
+pub fn complete(resource: &Resource, object: &mut Value) {
+    if resource.role == Role::Definition {
+        return;
+    }
+    for (part, empty) in zero(resource).as_object().into_iter().flatten() {
+        if object[part].is_null() {
+            object[part] = empty.clone();
+        }
+    }
+}
+
+/// What this endpoint does not take from a client, whatever it sends.
+fn reset(resource: &Resource, scope: Scope) -> Reset {
+    match (scope, &resource.role) {
+        (Scope::Status, Role::Namespace) => Reset::Except(&["spec"]),
+        (Scope::Status, _) => Reset::Only("status"),
+        _ if resource.has_status => Reset::Except(&["status"]),
+        _ => Reset::Except(&[]),
+    }
 }
 
 /// The entries as they were, if the write changes nothing but times.
@@ -210,14 +234,8 @@ pub fn creator(call: &Call) -> Result<String> {
 /// The name of the manager of a PUT, a patch or an apply.
 pub fn manager(call: &Call, intent: &Intent) -> Result<String> {
     match intent {
-        Intent::Replace(_) => named(call, "UpdateOptions", Vec::new()),
-        Intent::Patch(_) => {
-            let force = call
-                .query
-                .choice("force")
-                .map(|_| FieldError::forbidden("force", "may not be specified for non-apply patch"));
-            named(call, "PatchOptions", force.into_iter().collect())
-        }
+        Intent::Replace(_) => updater(call),
+        Intent::Patch(_) => patcher(call),
         Intent::Apply(_) => {
             let missing = call.query.get("fieldManager").is_none();
             let missing = missing.then(|| FieldError::required("fieldManager", "is required for apply patch"));
@@ -226,9 +244,20 @@ pub fn manager(call: &Call, intent: &Intent) -> Result<String> {
     }
 }
 
+pub fn updater(call: &Call) -> Result<String> {
+    named(call, "UpdateOptions", Vec::new())
+}
+
+pub fn patcher(call: &Call) -> Result<String> {
+    let force = call.query.choice("force");
+    let force = force.map(|_| FieldError::forbidden("force", "may not be specified for non-apply patch"));
+    named(call, "PatchOptions", force.into_iter().collect())
+}
+
 fn named(call: &Call, options: &str, mut errors: Vec<FieldError>) -> Result<String> {
     let given = call.query.get("fieldManager");
     errors.extend(given.into_iter().flat_map(managed::check_name));
+    errors.extend(call.query.write_faults());
     if !errors.is_empty() {
         return Err(Status::invalid(&Name::new("meta.k8s.io", options), "", &errors));
     }

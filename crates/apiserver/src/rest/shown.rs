@@ -1,12 +1,15 @@
 //! Objects on their way to a client: as they are stored, where that is what a client reads, and as trees where it is not.
 
 use bytes::Bytes;
-use serde_json::Value;
+use serde::Deserialize;
+use serde_json::{Value, json};
 
 use crate::{
     object, protobuf,
-    resource::{Resource, Role},
+    resource::{Resource, Role, Schemas},
     schema::{self, Seams},
+    selector::Selector,
+    serve::answer,
     store::Entry,
 };
 
@@ -24,12 +27,30 @@ pub enum Shown {
     Tree(Value),
 }
 
+/// What most selectors look at.
+#[derive(Deserialize)]
+struct Head {
+    metadata: HeadMetadata,
+}
+
+#[derive(Deserialize)]
+struct HeadMetadata {
+    #[serde(default)]
+    labels: Value,
+    #[serde(default)]
+    name: Value,
+    #[serde(default)]
+    namespace: Value,
+}
+
 /// The text of an object that is plain.
 pub struct Stored {
     text: Bytes,
     seams: Seams,
     /// The version it is told to have.
     revision: i64,
+    /// Whether it says what it is.
+    typed: bool,
 }
 
 impl Stored {
@@ -40,14 +61,37 @@ impl Stored {
             return None;
         }
         let seams = schema::plain(&resource.schema, &entry.value, resource.custom().is_some())?;
-        Some(Stored { text: entry.value.clone(), seams, revision: entry.revision })
+        // An object of another version has the defaults of that.
+        let other = |schemas: &Schemas| {
+            let own = entry.value.get(seams.api_version.clone());
+            schemas.len() > 1 && own != Some(quoted(&resource.api_version()).as_bytes())
+        };
+        if resource.schemas.as_deref().is_some_and(other) {
+            return None;
+        }
+        Some(Stored { text: entry.value.clone(), seams, revision: entry.revision, typed: true })
+    }
+
+    /// The object with its labels, name and namespace alone.
+    fn head(&self) -> Value {
+        let read = serde_json::from_slice(&self.text).map(|Head { metadata }| metadata);
+        // Whatever is plain can be read.
+        read.map_or(Value::Null, |HeadMetadata { labels, name, namespace }| {
+            json!({"metadata": {"labels": labels, "name": name, "namespace": namespace}})
+        })
     }
 
     fn write(&self, api_version: &str, out: &mut Vec<u8>) {
-        let Seams { api_version: old, resource_version: gap, end } = &self.seams;
-        out.extend_from_slice(&self.text[..old.start]);
-        out.extend_from_slice(api_version.as_bytes());
-        out.extend_from_slice(&self.text[old.end..gap.at]);
+        let Seams { api_version: old, types: [version, kind], resource_version: gap, end } = &self.seams;
+        if self.typed {
+            out.extend_from_slice(&self.text[..old.start]);
+            out.extend_from_slice(api_version.as_bytes());
+            out.extend_from_slice(&self.text[old.end..gap.at]);
+        } else {
+            out.extend_from_slice(&self.text[..version.start]);
+            out.extend_from_slice(&self.text[version.end..kind.start]);
+            out.extend_from_slice(&self.text[kind.end..gap.at]);
+        }
         if gap.after_another && !gap.before_another {
             out.push(b',');
         }
@@ -62,14 +106,16 @@ impl Stored {
 }
 
 impl Shown {
-    /// The object as a tree, if it is one.
-    pub fn tree(&self) -> Option<&Value> {
+    /// Whether a selector finds it. What is text is looked at by selectors of its head alone.
+    pub fn is_selected(&self, selector: &Selector) -> bool {
         match self {
-            Shown::Tree(object) => Some(object),
-            Shown::Text(_) => None,
+            _ if selector.is_empty() => true,
+            Shown::Tree(object) => selector.matches(object),
+            Shown::Text(stored) => selector.matches(&stored.head()),
         }
     }
 
+    /// The object as a tree, if it is one.
     pub fn into_tree(self) -> Option<Value> {
         match self {
             Shown::Tree(object) => Some(object),
@@ -85,6 +131,14 @@ impl Shown {
         }
     }
 
+    /// Leaves out what it is: lists of built-in kinds say it once.
+    pub fn untype(&mut self) {
+        match self {
+            Shown::Text(stored) => stored.typed = false,
+            Shown::Tree(object) => object::untype(object),
+        }
+    }
+
     fn length(&self) -> usize {
         match self {
             Shown::Text(stored) => stored.text.len() + 64,
@@ -95,7 +149,7 @@ impl Shown {
     fn write(&self, api_version: &str, out: &mut Vec<u8>) {
         match self {
             Shown::Text(stored) => stored.write(api_version, out),
-            Shown::Tree(object) => out.extend_from_slice(object.to_string().as_bytes()),
+            Shown::Tree(object) => answer::write(object, out),
         }
     }
 }

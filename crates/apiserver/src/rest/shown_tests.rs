@@ -12,6 +12,7 @@ use super::{
 use crate::{
     resource::{Custom, Resource, Role},
     schema::Schema,
+    selector::Selector,
     serve::answer,
     store::Entry,
 };
@@ -25,22 +26,34 @@ fn resource(schema: &Value, role: Role) -> Resource {
 
 fn custom() -> Role {
     let text = || "things.example.com".to_owned();
-    Role::Custom(Custom { definition: text(), definition_key: text(), definition_revision: 1, terminating: false })
+    Role::Custom(Custom {
+        definition: text(),
+        definition_key: text(),
+        definition_revision: 1,
+        terminating: false,
+        emptying: false,
+        storage_served: true,
+    })
 }
 
 fn entry(text: &[u8]) -> Entry {
     Entry { key: "/registry/a".to_owned(), value: Bytes::copy_from_slice(text), revision: 1234 }
 }
 
-/// What is answered if it can be sent as it is stored.
-fn quick(resource: &Resource, text: &[u8]) -> Option<String> {
-    let stored = Stored::of(resource, &entry(text))?;
-    Some(String::from_utf8(shown::one(resource, &Shown::Text(stored)).to_vec()).unwrap())
+/// What is answered if it can be sent as it is stored: alone, and in a list that says what its items are.
+fn quick(resource: &Resource, text: &[u8]) -> Option<[String; 2]> {
+    let mut shown = Shown::Text(Stored::of(resource, &entry(text))?);
+    let alone = shown::one(resource, &shown);
+    shown.untype();
+    Some([alone, shown::one(resource, &shown)].map(|text| String::from_utf8(text.to_vec()).unwrap()))
 }
 
-fn slow(resource: &Resource, text: &[u8]) -> Option<String> {
+fn slow(resource: &Resource, text: &[u8]) -> Option<[String; 2]> {
     let read = readable(resource, &entry(text)).ok()?;
-    Some(String::from_utf8(answer::print(&read).to_vec()).unwrap())
+    let alone = answer::print(&read);
+    let mut bare = read;
+    bare.as_object_mut()?.retain(|key, _| key != "apiVersion" && key != "kind");
+    Some([alone, answer::print(&bare)].map(|text| String::from_utf8(text.to_vec()).unwrap()))
 }
 
 const PLAIN: &str =
@@ -89,6 +102,27 @@ fn what_is_nested_too_deeply_is_left_to_the_reader() {
     };
     assert!(quick(&resource, nested(90).as_bytes()).is_some());
     assert!(quick(&resource, nested(100_000).as_bytes()).is_none());
+}
+
+#[test_case("a=b", "" => true; "a label")]
+#[test_case("a=c", "" => false; "another value")]
+#[test_case("!a", "" => false; "no label")]
+#[test_case("x!=y", "metadata.namespace=s" => true; "a namespace")]
+#[test_case("", "metadata.name!=n" => false; "another name")]
+fn a_text_is_selected_as_its_tree_is(labels: &str, fields: &str) -> bool {
+    let text = r#"{"apiVersion":"v0","kind":"A","metadata":{"labels":{"a":"b","é\"":""},"name":"n","namespace":"s"},"spec":{"a":1}}"#;
+    let (resource, entry) = (resource(&schema(), custom()), entry(text.as_bytes()));
+    let selector = Selector::parse(Some(labels), Some(fields), &|_| Ok(())).expect("a selector");
+    assert!(selector.is_of_head());
+    let tree = Shown::Tree(readable(&resource, &entry).expect("an object"));
+    let text = Shown::Text(Stored::of(&resource, &entry).expect("a plain text"));
+    assert_eq!(text.is_selected(&selector), tree.is_selected(&selector));
+    text.is_selected(&selector)
+}
+
+#[test]
+fn other_fields_are_not_of_the_head() {
+    assert!(!Selector::parse(None, Some("spec.a=1"), &|_| Ok(())).expect("a selector").is_of_head());
 }
 
 /// Whoever else writes to the store may write anything.

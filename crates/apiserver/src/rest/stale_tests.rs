@@ -21,6 +21,7 @@ use crate::{
         auth::User,
         metrics::Metrics,
         query::{FieldValidation, Query},
+        style::Style,
     },
     store::{Change, Seen, Store, prefix},
 };
@@ -40,7 +41,14 @@ fn target(path: &str) -> Target {
 fn call(body: &Value) -> Call {
     let headers = HeaderMap::from_iter([(http::header::CONTENT_TYPE, HeaderValue::from_static("application/json"))]);
     let user = User::new("tester".to_owned(), Vec::new());
-    Call { user, query: Query::default(), form: Form::Object, headers, body: Bytes::from(body.to_string()) }
+    Call {
+        user,
+        query: Query::default(),
+        form: Form::Object,
+        style: Style::Line,
+        headers,
+        body: Bytes::from(body.to_string()),
+    }
 }
 
 fn definition(enabled: bool) -> Value {

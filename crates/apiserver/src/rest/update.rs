@@ -4,18 +4,20 @@ use serde_json::Value;
 
 use super::{
     ATTEMPTS_MAX, Api, Call,
-    admit::{self, Scope, encode, serve, stored},
+    admit::{self, Scope, encode, served, settle, stored},
     create::place_of,
     gate::{Gated, Hub, Raw, Sides},
+    hub,
     intent::{Candidate, Intent},
-    kept::{carry_over, check_version, keep_gates},
+    kept::{Manner, carry_over, check_version, keep_gates},
+    namespace,
     own::{self, Author},
     police, scale, versions,
     views::Views,
 };
 use crate::{
     admission::{self, Attributes, Operation},
-    object,
+    form, object,
     resource::{Resource, Role},
     route::Target,
     schema,
@@ -33,20 +35,22 @@ impl Api {
         warnings: &mut Warnings,
     ) -> Result<Value> {
         let scope = Scope::of(target);
-        call.query.field_validation()?;
+        own::manager(call, intent)?;
         let (dry_run, name) = (call.query.dry_run()?, target.name.as_deref().unwrap_or_default());
         for _ in 0..ATTEMPTS_MAX {
             let resource = self.resource(target)?;
             let key = resource.key(target.namespace.as_deref(), name);
             let entry = self.store.get(&key).await?.ok_or_else(|| Status::not_found(&resource.name(), name))?;
             let (raw, mut views) = (stored(&resource, &entry)?, Views::new(&resource));
-            let (old, known) = serve(&resource, views.now(&raw, &resource.api_version()).await?, entry.revision);
+            let mut settled = raw.clone();
+            let known = settle(&resource, &mut settled);
+            let old = served(&resource, views.now(&settled, &resource.api_version()).await?, entry.revision);
             // What was read is then the storage version itself.
             let pruned = known && resource.converter.is_none() && resource.stored_schema.is_none();
             let stored = Raw { object: &raw, pruned };
             let step = Step { resource: &resource, target, intent, scope, call, raw: stored, old: &old };
             let Prepared { mut object, kept, mut said } =
-                views.settled(|views| self.prepare_update(&step, views)).await?;
+                views.settled(|views| self.prepare_update(&step, views, warnings)).await?;
             let attributes = Attributes {
                 resource: &resource,
                 subresource: target.subresource.as_deref().unwrap_or_default(),
@@ -66,7 +70,9 @@ impl Api {
             };
             let gone = object::is_deleting(&object)
                 && object::list(&object, "finalizers").is_empty()
-                && !has_own_end(&resource, &object);
+                && !namespace::has_own_end(&resource, &object)
+                && self.may_end(&resource, &object, scope).await?;
+            let object = versions::answer(&resource, &mut views, object, &value).await?;
             let guards = Api::guards(&resource, policed);
             if dry_run || (value == raw && !gone) {
                 // What was not taken was judged by gates, and those must be the ones of now.
@@ -108,7 +114,8 @@ impl Api {
         scale::part(resource, scope, object, call)
     }
 
-    fn prepare_update(&self, step: &Step<'_>, views: &Views<'_>) -> Result<Prepared> {
+    /// What is told of the fields that were sent goes to `warnings` at once: it is told also if the write is refused.
+    fn prepare_update(&self, step: &Step<'_>, views: &Views<'_>, warnings: &mut Warnings) -> Result<Prepared> {
         let Step { resource, target, intent, scope, call, raw, old } = *step;
         let mut said = Warnings::default();
         // An apply must know what others have; any other write takes what it changes, as far as that can be seen.
@@ -119,38 +126,52 @@ impl Api {
         author.elsewhere = elsewhere.then_some(&leave);
         let Candidate { mut object, wanted, claims } = intent.candidate(&author, target, old)?;
         views.complete()?;
-        check_version(resource, &object, old, scope, matches!(intent, Intent::Replace(_)))?;
-        let unknown = schema::prune(&resource.schema, &mut object);
-        intent.check_fields(step, &unknown, &mut said)?;
+        let manner = Manner { whole: matches!(intent, Intent::Replace(_)), dry_run: call.query.dry_run()? };
+        check_version(resource, &object, old, scope, manner)?;
+        object::dedup_owners(&mut object).into_iter().for_each(|text| warnings.add(text));
+        let api_version = resource.api_version();
+        let kind = admit::kind(resource, &api_version, scope);
+        form::check_embedded(&mut object, &resource.schema, &kind, intent.sent(call))?;
+        let unknown = admit::prune(resource, &mut object);
+        intent.check_fields(step, &unknown, warnings)?;
         let mut object = carry_over(resource, object, old, scope);
         admit::normalize(resource, &mut object);
+        own::complete(resource, &mut object);
         let other = match wanted {
             Some(wanted) => Some(self.sent(resource, &carry_over(resource, wanted, old, scope))),
             // A webhook may have to be asked about it.
             None => elsewhere.then(|| object.clone()),
         };
-        let filled = schema::fill(&resource.schema, &mut object);
+        let is_part = |name: &str| match scope {
+            Scope::Status => name == "status",
+            _ => !resource.has_status || name != "status",
+        };
+        let filled = schema::fill_part(&resource.schema, &mut object, claims.nulls(resource), is_part);
         let sent = other.or_else(|| self.unfilled(resource, &object, &filled));
         if resource.role == Role::Definition && matches!(intent, Intent::Replace(_)) && scope == Scope::Main {
             keep_gates(&mut object, old, &mut said);
         }
         self.shape(resource, &mut object, Some(old), &mut said);
         let sides = Sides { raw: Some(raw), read: old, sent: sent.as_ref() };
-        let Gated { mut object, hub, faults } = self.gate(resource, views, &sides, object, scope, &mut said)?;
+        let gated = self.gate(resource, views, &sides, object, scope, &mut said)?;
+        let Gated { mut object, hub, kept, faults } = gated;
         let raised = scope != Scope::Status
             && resource.has_generation
             && fieldgate::raises_generation(old, &object, resource.has_status);
-        object::set(&mut object, "generation", object::generation(old) + i64::from(raised));
-        if !resource.has_generation {
-            object::meta_mut(&mut object).remove("generation");
+        if resource.has_generation {
+            object::set(&mut object, "generation", object::generation(old) + i64::from(raised));
         }
         if resource.role == Role::Policy && scope == Scope::Main {
             admission::observe(&mut object);
         }
-        author.record(&own::Change { raw: Some(raw.object), old: Some(old), hub: hub.as_ref() }, &mut object, claims);
+        let change = own::Change { raw: Some(raw.object), old: Some(old), hub: hub.as_ref(), kept: kept.as_ref() };
+        author.record(&change, &mut object, claims);
+        if resource.role == Role::Namespace {
+            namespace::finish(&mut object, Some(old), scope);
+        }
         views.complete()?;
-        self.validate(resource, &object, Some(old), faults, &mut said)?;
-        Ok(Prepared::new(resource, object, hub, said))
+        self.validate(resource, scope, &hub::judged(resource, &object), Some(old), faults, &mut said)?;
+        Ok(Prepared::new(object, kept.or_else(|| Hub::kept(resource, hub)), said))
     }
 
     /// What gates of another version leave of an object that is to be applied.
@@ -192,19 +213,12 @@ pub struct Prepared {
 }
 
 impl Prepared {
-    pub fn new(resource: &Resource, object: Value, hub: Option<Hub>, said: Warnings) -> Prepared {
-        let kept = hub.filter(|_| resource.gated_elsewhere().is_some()).map(|hub| {
-            let mut kept = hub.kept;
+    pub fn new(object: Value, mut kept: Option<Value>, said: Warnings) -> Prepared {
+        if let Some(kept) = &mut kept {
             for key in ["generation", "managedFields"] {
-                object::keep(&mut kept, key, &object);
+                object::keep(kept, key, &object);
             }
-            kept
-        });
+        }
         Prepared { object, kept, said }
     }
-}
-
-/// A namespace ends when its content is gone, which the janitor sees to.
-fn has_own_end(resource: &Resource, object: &Value) -> bool {
-    resource.role == Role::Namespace && object["spec"]["finalizers"].as_array().is_some_and(|list| !list.is_empty())
 }

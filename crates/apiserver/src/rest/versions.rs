@@ -4,11 +4,13 @@ use serde_json::Value;
 
 use super::{
     Api,
-    admit::{encode, readable, served, stored},
+    admit::{encode, readable, served, settle, stored},
     shown::{Shown, Stored, Wanted},
+    views::Views,
 };
 use crate::{
     convert::Converter,
+    object,
     resource::Resource,
     schema,
     status::{Result, Status},
@@ -46,7 +48,12 @@ impl Api {
         if resource.converter.is_none() {
             return entries.iter().map(|entry| readable(resource, entry)).collect();
         }
-        let objects = entries.iter().map(|entry| stored(resource, entry)).collect::<Result<Vec<_>>>()?;
+        let settled = |entry: &Entry| {
+            let mut object = stored(resource, entry)?;
+            settle(resource, &mut object);
+            Ok(object)
+        };
+        let objects = entries.iter().map(settled).collect::<Result<Vec<_>>>()?;
         let objects = convert(resource, objects, &resource.api_version()).await?;
         Ok(objects.into_iter().zip(entries).map(|(object, entry)| served(resource, object, entry.revision)).collect())
     }
@@ -64,11 +71,39 @@ impl Api {
     }
 }
 
+/// The answer to a write: what will be read of what is stored. Versions may have different defaults, and a webhook may have changed
+/// labels on the way there and may on the way back.
+pub(super) async fn answer(resource: &Resource, views: &mut Views<'_>, object: Value, kept: &Value) -> Result<Value> {
+    let alike = resource.schemas.is_none() && resource.converter.is_none();
+    if alike || kept["apiVersion"] == resource.api_version() {
+        return Ok(object);
+    }
+    let mut read = kept.clone();
+    settle(resource, &mut read);
+    let mut read = served(resource, views.now(&read, &resource.api_version()).await?, 0);
+    match object::meta(&object, "resourceVersion") {
+        "" => drop(object::meta_mut(&mut read).remove("resourceVersion")),
+        version => object::set(&mut read, "resourceVersion", version),
+    }
+    Ok(read)
+}
+
 /// Leaves out what will not be stored, so that it is not answered either, where versions differ in their names alone.
 pub(super) fn fit(resource: &Resource, object: &mut Value) {
     if resource.converter.is_none() {
         keep_storable(resource, object);
     }
+}
+
+/// Takes out of an object what the caller's version has no place for, where versions differ in their names alone. If there is such, the
+/// object as it will be stored comes back.
+pub(super) fn hide(resource: &Resource, object: &mut Value) -> Option<Value> {
+    if resource.converter.is_some() || resource.stored_schema.is_none() {
+        return None;
+    }
+    let mut kept = object.clone();
+    keep_storable(resource, &mut kept);
+    (!schema::prune(&resource.schema, object).is_empty()).then_some(kept)
 }
 
 /// Leaves out what the version that objects are stored in has no place for.

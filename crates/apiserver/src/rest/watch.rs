@@ -15,7 +15,7 @@ use super::{
     Api, Call,
     backlog::{self, Ended, Feed},
     changes::Changes,
-    list::{matches, wanted},
+    list::wanted,
     options::{self, WatchStart},
     present,
     printed::Change,
@@ -25,10 +25,10 @@ use crate::{
     resource::Resource,
     route::Target,
     selector::Selector,
-    serve::accept::Form,
+    serve::{accept::Form, answer, labels, metrics::Inflight},
     status::{Result, Status},
     store::{self, Entry},
-    table::{self, Include},
+    table::{self, Include, Look},
 };
 
 /// Without a limit of the client's own a watch ends by itself, so that clients spread over servers again.
@@ -44,9 +44,9 @@ struct Watch {
     resource: Arc<Resource>,
     selector: Selector,
     form: Form,
-    include: Include,
+    /// How tables look, where they are wanted.
+    look: Option<Look>,
     bookmarks: bool,
-    headers_sent: bool,
     /// What happened up to this revision is known to the client.
     seen: i64,
     /// A bookmark is due: others who share the store's watch ask for their own, and all are told.
@@ -57,8 +57,7 @@ struct Watch {
 impl Api {
     pub async fn watch(&self, target: &Target, call: &Call) -> Result<impl Stream<Item = Bytes> + Send + use<>> {
         let resource = self.resource(target)?;
-        let fields = call.query.get("fieldSelector");
-        let selector = Selector::parse(call.query.get("labelSelector"), fields, &resource.selectable)?;
+        let selector = self.selector(&resource, call)?;
         let start = options::watch(&call.query)?;
         let seconds = match call.query.number("timeoutSeconds")? {
             Some(seconds) if seconds > 0 => seconds as u64,
@@ -71,18 +70,18 @@ impl Api {
             resource,
             selector,
             form: call.form,
-            include: present::include(call)?,
+            look: present::look(call)?,
             bookmarks: call.query.flag("allowWatchBookmarks"),
-            headers_sent: false,
             seen: 0,
             due: false,
             events,
         };
-        let gauge = self.metrics.watches.clone();
+        let Target { group, version, plural, .. } = target;
+        let labels = ["WATCH", group, version, plural, "", labels::scope(target, "watch"), labels::COMPONENT];
+        let under_way = Inflight::new(self.metrics.watches.with_label_values(&labels));
         tokio::spawn(async move {
-            gauge.inc();
             let _ = tokio::time::timeout(Duration::from_secs(seconds), watch.run(start)).await;
-            gauge.dec();
+            drop(under_way);
         });
         Ok(stream)
     }
@@ -257,7 +256,7 @@ impl Watch {
             Err(status) if self.resource.converter.is_some() => return Err(status),
             Err(_) => return Ok(None),
         };
-        Ok(matches(&self.selector, &object).then_some(object))
+        Ok(object.is_selected(&self.selector).then_some(object))
     }
 
     fn send(&mut self, kind: &str, object: Shown) -> std::result::Result<(), Ended> {
@@ -265,16 +264,9 @@ impl Watch {
             Shown::Tree(object) => object,
             text @ Shown::Text(_) => return self.events.put(shown::event(&self.resource, kind, &text)),
         };
-        let object = match self.form {
-            Form::Object => object,
-            Form::Metadata => table::partial(&object),
-            Form::Table => {
-                let metadata = table::version_of(&object);
-                let first = !std::mem::replace(&mut self.headers_sent, true);
-                table::table(&self.resource.columns(), &[object], self.include, metadata, first)
-            }
-        };
-        self.write(json!({"type": kind, "object": object}))
+        let mut event = json!({"type": kind});
+        event["object"] = self.formed(object);
+        self.write(event)
     }
 
     fn bookmark(&mut self, revision: i64, initial_end: bool) -> std::result::Result<(), Ended> {
@@ -283,16 +275,27 @@ impl Watch {
             metadata["annotations"] = json!({INITIAL_END: "true"});
         }
         let (kind, version) = (self.resource.kind.clone(), self.resource.api_version());
-        let object = match self.form {
-            Form::Object => json!({"kind": kind, "apiVersion": version, "metadata": metadata}),
-            Form::Metadata => table::partial(&json!({"metadata": metadata})),
-            Form::Table => {
-                let row =
-                    json!({"metadata": metadata, "kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1"});
-                table::table(&[], &[row], Include::Object, json!({"resourceVersion": revision.to_string()}), false)
-            }
-        };
+        let object = self.formed(json!({"kind": kind, "apiVersion": version, "metadata": metadata}));
         self.write(json!({"type": "BOOKMARK", "object": object}))
+    }
+
+    /// An object in the form that was asked for.
+    fn formed(&mut self, object: Value) -> Value {
+        match (self.form, &mut self.look) {
+            (_, Some(look)) => {
+                let mut now = *look;
+                look.headers = false;
+                // The end of the initial events is told in any case.
+                let ends = object["metadata"]["annotations"][INITIAL_END] == "true";
+                if ends && now.include == Include::None {
+                    now.include = Include::Metadata;
+                }
+                let metadata = table::version_of(&object);
+                table::table(&self.resource.columns, vec![object], metadata, now)
+            }
+            (Form::Metadata(meta), _) => table::partial(object, meta),
+            _ => object,
+        }
     }
 
     /// The last word of a watch: clients that started it get a 200 and this, as they expect.
@@ -302,12 +305,6 @@ impl Watch {
     }
 
     fn write(&self, event: Value) -> std::result::Result<(), Ended> {
-        self.events.put(print(&event))
+        self.events.put(answer::print(&event))
     }
-}
-
-fn print(event: &Value) -> Bytes {
-    let mut text = event.to_string();
-    text.push('\n');
-    text.into()
 }

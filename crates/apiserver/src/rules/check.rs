@@ -6,15 +6,18 @@ use super::{Tree, compile, evaluate, fieldpath, types};
 use crate::{
     cel::Type,
     field::{FieldError, child},
-    schema::{self, Schema},
+    gotext,
+    schema::Schema,
 };
 
 const REASONS: [&str; 4] = ["FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired"];
 
-/// All that is wrong with rules anywhere in a schema that is structural.
-pub fn check(schema: &Value, path: &str) -> Vec<FieldError> {
+/// All that is wrong with rules anywhere in a schema that is structural, but not with those that have one of `faults` at or below them:
+/// what is said of these would go with the faults.
+pub fn check(schema: &Value, path: &str, faults: &[FieldError]) -> Vec<FieldError> {
     let mut errors = Vec::new();
-    walk(&Place { rules: schema, node: schema, root: true, uncorrelatable: None }, path, &mut errors);
+    let place = Place { rules: schema, node: schema, root: true, uncorrelatable: None, faults };
+    walk(&place, path, &mut errors);
     errors
 }
 
@@ -23,31 +26,35 @@ struct Place<'a> {
     /// Where the types stand, outside of `allOf`.
     node: &'a Value,
     root: bool,
-    /// The outermost list whose items have no old value.
+    /// The outermost list or map whose entries have no old value.
     uncorrelatable: Option<&'a str>,
+    faults: &'a [FieldError],
+}
+
+impl Place<'_> {
+    fn is_sound(&self, path: &str) -> bool {
+        let below =
+            |field: &str| field.strip_prefix(path).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']));
+        !self.faults.iter().any(|error| below(&error.field))
+    }
 }
 
 fn walk(place: &Place<'_>, path: &str, errors: &mut Vec<FieldError>) {
     let (rules, node) = (place.rules, place.node);
-    let own = list(&rules["x-kubernetes-validations"]);
+    let own = if place.is_sound(path) { list(&rules["x-kubernetes-validations"]) } else { &[] };
     // Made once for all rules of the node, as it may be large.
     let kind = if own.is_empty() { None } else { types::of(node, place.root) };
     for (index, rule) in own.iter().enumerate() {
         let at = format!("{path}.x-kubernetes-validations[{index}]");
-        let before = errors.len();
-        check_form(rule, node, &at, errors);
-        if errors.len() == before {
-            check_expressions(rule, kind.as_ref(), place, &at, errors);
-        }
+        check_expressions(rule, kind.as_ref(), place, &at, errors);
     }
-    if errors.is_empty() {
-        check_default(node, place, path, errors);
-    }
-    let inner =
-        |rules, node| Place { rules, node, root: types::is_embedded(node), uncorrelatable: place.uncorrelatable };
+    let atomic = node["x-kubernetes-map-type"] == "atomic";
+    let inner = |rules, node| Place { rules, node, root: types::is_embedded(node), ..*place };
     for (name, property) in rules["properties"].as_object().into_iter().flatten() {
         if let Some(node) = node["properties"].get(name) {
-            walk(&inner(property, node), &format!("{path}.properties[{name}]"), errors);
+            let mut property = inner(property, node);
+            property.uncorrelatable = property.uncorrelatable.or(atomic.then_some(path));
+            walk(&property, &format!("{path}.properties[{name}]"), errors);
         }
     }
     if rules["additionalProperties"].is_object() && node["additionalProperties"].is_object() {
@@ -63,36 +70,24 @@ fn walk(place: &Place<'_>, path: &str, errors: &mut Vec<FieldError>) {
     for (index, nested) in list(&rules["allOf"]).iter().enumerate() {
         walk(&Place { rules: nested, ..*place }, &format!("{path}.allOf[{index}]"), errors);
     }
-    for key in ["anyOf", "oneOf"] {
-        for (index, nested) in list(&rules[key]).iter().enumerate() {
-            forbid(nested, &format!("{path}.{key}[{index}]"), errors);
-        }
-    }
-    forbid(&rules["not"], &child(path, "not"), errors);
 }
 
-/// A default must keep the rules that it will be judged by.
-fn check_default(node: &Value, place: &Place<'_>, path: &str, errors: &mut Vec<FieldError>) {
-    let (Some(default), true) = (node.get("default"), std::ptr::eq(place.rules, node)) else { return };
-    let Some(tree) = Tree::of(node, place.root) else { return };
-    let schema = Schema::parse(node);
-    let mut default = default.clone();
-    schema::fill(&schema, &mut default);
-    let at = child(path, "default");
-    for mut error in evaluate::validate(&tree, &schema, &default, None).errors {
-        error.field = if error.field == "<nil>" { at.clone() } else { child(&at, &error.field) };
-        errors.push(error);
+/// What rules say of a default: as one that was there before, and as one that is new.
+pub fn check_value(node: &Value, schema: &Schema, default: &Value, root: bool, at: &str) -> Vec<FieldError> {
+    let Some(tree) = Tree::of(node, root) else { return Vec::new() };
+    let judge = |old| evaluate::validate(&tree, schema, default, old).errors;
+    let mut errors = judge(Some(default));
+    if errors.is_empty() {
+        errors = judge(None);
     }
+    for error in &mut errors {
+        error.field = if error.field == "<nil>" { at.to_owned() } else { child(at, &error.field) };
+    }
+    errors
 }
 
-/// A rule that may or may not apply says nothing.
-fn forbid(nested: &Value, path: &str, errors: &mut Vec<FieldError>) {
-    if !list(&nested["x-kubernetes-validations"]).is_empty() {
-        errors.push(FieldError::forbidden(child(path, "x-kubernetes-validations"), "must be empty to be structural"));
-    }
-}
-
-fn check_form(rule: &Value, node: &Value, at: &str, errors: &mut Vec<FieldError>) {
+/// What is wrong with a rule before its expressions are read.
+pub fn check_form(rule: &Value, node: &Value, at: &str, errors: &mut Vec<FieldError>) {
     let text = |key: &str| rule[key].as_str().unwrap_or_default();
     let (source, message) = (text("rule").trim(), text("message"));
     let broken = |text: &str| text.contains(['\n', '\r']);
@@ -140,7 +135,7 @@ fn check_expressions(rule: &Value, kind: Option<&Type>, place: &Place<'_>, at: &
         return;
     };
     match compile::program(source, kind, optional_old) {
-        Err(why) => errors.push(FieldError::invalid(child(at, "rule"), rule.clone(), why)),
+        Err(why) => errors.push(FieldError::invalid_as(child(at, "rule"), &shown(rule), why)),
         Ok(program) if program.uses("oldSelf") => {
             if let Some(list) = place.uncorrelatable {
                 let detail =
@@ -162,8 +157,22 @@ fn check_message(rule: &Value, kind: &Type, source: &str, optional_old: bool, at
         return;
     }
     if let Err(why) = compile::message(source, kind, optional_old) {
-        errors.push(FieldError::invalid(child(at, "messageExpression"), rule.clone(), why));
+        errors.push(FieldError::invalid_as(child(at, "messageExpression"), &shown(rule), why));
     }
+}
+
+/// A rule as Kubernetes shows it: all fields, in its order.
+fn shown(rule: &Value) -> String {
+    let text = |key: &str| gotext::json(&rule[key].as_str().unwrap_or_default().into());
+    format!(
+        "{{\"Rule\":{},\"Message\":{},\"MessageExpression\":{},\"Reason\":{},\"FieldPath\":{},\"OptionalOldSelf\":{}}}",
+        text("rule"),
+        text("message"),
+        text("messageExpression"),
+        rule["reason"],
+        text("fieldPath"),
+        rule["optionalOldSelf"]
+    )
 }
 
 fn list(value: &Value) -> &[Value] {
@@ -179,18 +188,18 @@ mod tests {
 
     #[test_case(json!({"rule": "self.a > 0"}) => ""; "sound")]
     #[test_case(json!({"rule": ""}) => "s.x-kubernetes-validations[0].rule: Required value: rule is not specified"; "empty")]
-    #[test_case(json!({"rule": "self.b > 0"}) => "s.x-kubernetes-validations[0].rule: Invalid value: {\"rule\":\"self.b > 0\"}: compilation failed: ERROR: <input>:1:5: undefined field 'b'\n | self.b > 0\n | ....^"; "unknown field")]
-    #[test_case(json!({"rule": "self.a"}) => "s.x-kubernetes-validations[0].rule: Invalid value: {\"rule\":\"self.a\"}: cel expression must evaluate to a bool"; "no verdict")]
+    #[test_case(json!({"rule": "self.b > 0"}) => "s.x-kubernetes-validations[0].rule: Invalid value: {\"Rule\":\"self.b \\u003e 0\",\"Message\":\"\",\"MessageExpression\":\"\",\"Reason\":null,\"FieldPath\":\"\",\"OptionalOldSelf\":null}: compilation failed: ERROR: <input>:1:5: undefined field 'b'\n | self.b > 0\n | ....^"; "unknown field")]
+    #[test_case(json!({"rule": "self.a"}) => "s.x-kubernetes-validations[0].rule: Invalid value: {\"Rule\":\"self.a\",\"Message\":\"\",\"MessageExpression\":\"\",\"Reason\":null,\"FieldPath\":\"\",\"OptionalOldSelf\":null}: cel expression must evaluate to a bool"; "no verdict")]
     #[test_case(json!({"rule": "true", "message": "a\nb"}) => "s.x-kubernetes-validations[0].message: Invalid value: \"a\\nb\": must not contain line breaks"; "broken message")]
     #[test_case(json!({"rule": "self.a >\n 0"}) => "s.x-kubernetes-validations[0].message: Required value: message must be specified if rule contains line breaks"; "broken rule")]
     #[test_case(json!({"rule": "true", "reason": "Because"}) => "s.x-kubernetes-validations[0].reason: Unsupported value: \"Because\": supported values: \"FieldValueDuplicate\", \"FieldValueForbidden\", \"FieldValueInvalid\", \"FieldValueRequired\""; "reason")]
     #[test_case(json!({"rule": "true", "fieldPath": ".none"}) => "s.x-kubernetes-validations[0].fieldPath: Invalid value: \".none\": must be a valid path"; "field path")]
     #[test_case(json!({"rule": "true", "optionalOldSelf": true}) => "s.x-kubernetes-validations[0].optionalOldSelf: Invalid value: true: may not be set if oldSelf is not used in rule"; "optional without old")]
-    #[test_case(json!({"rule": "true", "messageExpression": "self.a"}) => "s.x-kubernetes-validations[0].messageExpression: Invalid value: {\"messageExpression\":\"self.a\",\"rule\":\"true\"}: messageExpression must evaluate to a string"; "message of another type")]
+    #[test_case(json!({"rule": "true", "messageExpression": "self.a"}) => "s.x-kubernetes-validations[0].messageExpression: Invalid value: {\"Rule\":\"true\",\"Message\":\"\",\"MessageExpression\":\"self.a\",\"Reason\":null,\"FieldPath\":\"\",\"OptionalOldSelf\":null}: messageExpression must evaluate to a string"; "message of another type")]
     fn says(rule: Value) -> String {
         let schema =
             json!({"type": "object", "properties": {"a": {"type": "integer"}}, "x-kubernetes-validations": [rule]});
-        let errors = check(&schema, "s");
+        let errors = crate::schema::check(&schema, "s", false);
         if errors.is_empty() { String::new() } else { crate::field::join(&errors) }
     }
 
@@ -201,28 +210,29 @@ mod tests {
                 "x-kubernetes-validations": [{"rule": "self.n < 5"}],
                 "properties": {"n": {"type": "integer", "x-kubernetes-validations": [{"rule": "self != 7"}]}}}}})
         };
-        assert!(check(&schema(1), "s").is_empty());
-        let said = crate::field::join(&check(&schema(7), "s"));
+        assert!(crate::schema::check(&schema(1), "s", false).is_empty());
+        let said = crate::field::join(&crate::schema::check(&schema(7), "s", false));
         assert_eq!(
             said,
-            "[s.properties[spec].default: Invalid value: \"object\": failed rule: self.n < 5, \
-             s.properties[spec].default.n: Invalid value: \"integer\": failed rule: self != 7]"
+            "[s.properties[spec].default: Invalid value: failed rule: self.n < 5, \
+             s.properties[spec].default.n: Invalid value: 7: failed rule: self != 7]"
         );
     }
 
     #[test]
     fn items_of_a_plain_list_have_no_old_value() {
         let schema = |kind: &str| {
+            let keys = if kind == "map" { json!(["k"]) } else { json!([]) };
             json!({"type": "object", "properties": {"l": {"type": "array", "x-kubernetes-list-type": kind,
-                "x-kubernetes-list-map-keys": ["k"], "items": {"type": "object", "properties": {"k": {"type": "string"}},
-                "x-kubernetes-validations": [{"rule": "self.k == oldSelf.k"}]}}}})
+                "x-kubernetes-list-map-keys": keys, "items": {"type": "object", "required": ["k"],
+                "properties": {"k": {"type": "string"}}, "x-kubernetes-validations": [{"rule": "self.k == oldSelf.k"}]}}}})
         };
-        let said = crate::field::join(&check(&schema("atomic"), "s"));
+        let said = crate::field::join(&crate::schema::check(&schema("atomic"), "s", false));
         assert_eq!(
             said,
             "s.properties[l].items.x-kubernetes-validations[0].rule: Invalid value: \"self.k == oldSelf.k\": oldSelf cannot be \
              used on the uncorrelatable portion of the schema within s.properties[l]"
         );
-        assert!(check(&schema("map"), "s").is_empty());
+        assert!(crate::schema::check(&schema("map"), "s", false).is_empty());
     }
 }

@@ -187,7 +187,7 @@ impl Run {
             Some(field) => child(path, field),
             None => named(path).to_owned(),
         };
-        let error = rule.error(&at, &tree.kind, text);
+        let error = rule.error(&at, &tree.kind, node.value, text);
         match !rule.uses_old() && node.is_unchanged() {
             true => self.verdict.tolerated.push(error),
             false => self.verdict.errors.push(error),
@@ -258,7 +258,7 @@ mod tests {
             check_lists(&schema, object, "", &mut errors);
             errors
         };
-        let shape = old.map_or_else(|| check(&schema, new, ""), |old| validate_update(&schema, new, old));
+        let shape = old.map_or_else(|| check(&schema, new, ""), |old| validate_update(&schema, new, Some(old), ""));
         let mut said: Vec<String> = shape.iter().map(|error| format!("schema: {error}")).collect();
         if old.is_some_and(|old| lists(old).is_empty()) {
             said.extend(lists(new).iter().map(|error| format!("list: {error}")));
@@ -290,7 +290,7 @@ mod tests {
         let (new, old) = (serde_json::json!({"a": 1, "b": 2}), serde_json::json!({"a": 1}));
         let verdict = validate(&tree, &Schema::parse(&schema), &new, Some(&old));
         assert!(verdict.errors.is_empty());
-        assert_eq!(verdict.tolerated[0].to_string(), "a: Invalid value: \"integer\": failed rule: self > 5");
+        assert_eq!(verdict.tolerated[0].to_string(), "a: Invalid value: 1: failed rule: self > 5");
     }
 
     /// One rule over its limit ends the run; many below theirs end with the budget.

@@ -8,7 +8,11 @@ mod types;
 
 use std::collections::BTreeMap;
 
-pub use self::{check::check, evaluate::validate, fieldpath::resolve};
+pub use self::{
+    check::{check, check_form, check_value},
+    evaluate::validate,
+    fieldpath::resolve,
+};
 use crate::{
     cel::Program,
     field::{Fault, FieldError},
@@ -65,13 +69,15 @@ impl Rule {
         if self.message.is_empty() { self.source.trim() } else { self.message.trim() }
     }
 
-    fn error(&self, path: &str, kind: &str, text: String) -> FieldError {
-        match self.reason.as_deref() {
+    /// Values that may be large are not shown.
+    fn error(&self, path: &str, kind: &str, value: &serde_json::Value, text: String) -> FieldError {
+        let error = match self.reason.as_deref() {
             Some("FieldValueForbidden") => FieldError::forbidden(path, text),
             Some("FieldValueRequired") => FieldError::required(path, text),
-            Some("FieldValueDuplicate") => FieldError::duplicate(path, kind),
-            _ => FieldError::new(Fault::Invalid, path, kind.into(), text),
-        }
+            Some("FieldValueDuplicate") => FieldError::duplicate(path, value.clone()),
+            _ => FieldError::new(Fault::Invalid, path, value.clone(), text),
+        };
+        FieldError { silent: matches!(kind, "object" | "array"), ..error }
     }
 }
 

@@ -1,5 +1,7 @@
 //! Lists that are sets or maps have no two items that are the same.
 
+use std::collections::BTreeMap;
+
 use serde_json::{Map, Value};
 
 use super::{ListType, Schema};
@@ -29,18 +31,27 @@ pub fn check_lists(schema: &Schema, value: &Value, path: &str, errors: &mut Vec<
 }
 
 fn duplicates(schema: &Schema, list: &[Value], path: &str, errors: &mut Vec<FieldError>) {
+    let is_item = |item: &Value| item.is_object() || item.is_null();
+    if schema.list_type == Some(ListType::Map)
+        && let Some(index) = list.iter().position(|item| !is_item(item))
+    {
+        let detail = "must be an object for an array of list-type map";
+        errors.push(FieldError::invalid(format!("{path}[{index}]"), list[index].clone(), detail));
+        return;
+    }
     let identity = |item: &Value| match schema.list_type {
         Some(ListType::Set) => Some(item.clone()),
         Some(ListType::Map) => Some(Value::Object(keys(schema, item))),
         _ => None,
     };
-    let identities: Vec<Option<Value>> = list.iter().map(identity).collect();
-    for (index, identity) in identities.iter().enumerate() {
-        if let Some(found) = identity
-            // Told at its second place and not at those that follow.
-            && identities[..index].iter().filter(|other| *other == identity).count() == 1
-        {
-            errors.push(FieldError::duplicate(format!("{path}[{index}]"), found.clone()));
+    // By their texts, so that a long list is gone through once.
+    let mut seen: BTreeMap<String, usize> = BTreeMap::new();
+    for (index, found) in list.iter().enumerate().filter_map(|(index, item)| Some((index, identity(item)?))) {
+        let times = seen.entry(found.to_string()).or_default();
+        *times += 1;
+        // Told at its second place and not at those that follow.
+        if *times == 2 {
+            errors.push(FieldError::duplicate(format!("{path}[{index}]"), found));
         }
     }
 }

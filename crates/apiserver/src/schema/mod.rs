@@ -4,8 +4,10 @@
 
 mod check;
 mod default;
+mod embedded;
 mod format;
 mod listtype;
+mod pattern;
 mod plain;
 mod prune;
 mod ratchet;
@@ -18,12 +20,14 @@ use regex::Regex;
 use serde_json::Value;
 
 pub use self::{
-    check::check,
-    default::{Filled, fill, unfill},
+    check::{check, unknown_formats},
+    default::{Filled, Nulls, drop_nulls, fill, fill_beside, fill_part, unfill},
+    embedded::check_embedded,
     format::fits,
     listtype::check_lists,
+    pattern::compile_pattern,
     plain::{Seams, plain},
-    prune::prune,
+    prune::{prune, prune_part},
     ratchet::Pair,
     validate::{validate, validate_update},
 };
@@ -114,8 +118,10 @@ impl Rules {
         let text = |key: &str| json.get(key).and_then(Value::as_str).filter(|text| !text.is_empty());
         let list = |key: &str| json.get(key).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
         let schemas = |key: &str| list(key).iter().map(Schema::parse).collect();
+        // What is an integer or a string has no one type.
+        let kind = text("type").filter(|_| !flag("x-kubernetes-int-or-string")).unwrap_or_default();
         Rules {
-            format: text("format").map(str::to_owned),
+            format: text("format").filter(|name| format::is_for(name, kind)).map(str::to_owned),
             minimum: number("minimum"),
             maximum: number("maximum"),
             exclusive_minimum: flag("exclusiveMinimum"),
@@ -123,7 +129,7 @@ impl Rules {
             multiple_of: number("multipleOf"),
             min_length: count("minLength"),
             max_length: count("maxLength"),
-            pattern: text("pattern").and_then(|text| Some((text.to_owned(), Regex::new(text).ok()?))),
+            pattern: text("pattern").and_then(|text| Some((text.to_owned(), pattern::compile(text).ok()?))),
             min_items: count("minItems"),
             max_items: count("maxItems"),
             unique_items: flag("uniqueItems"),

@@ -20,6 +20,8 @@ const RESOURCE_VERSION: &[u8] = b"resourceVersion";
 pub struct Seams {
     /// The value of `apiVersion`, with its quotes.
     pub api_version: Range<usize>,
+    /// The members `apiVersion` and `kind`, if there is one, each with the comma after it: `metadata` follows them.
+    pub types: [Range<usize>; 2],
     /// Where `metadata.resourceVersion` belongs.
     pub resource_version: Gap,
     pub end: usize,
@@ -36,10 +38,14 @@ pub struct Gap {
 /// Looks at the text of a whole object. `prunes` is false for kinds that keep fields nobody knows.
 pub fn plain(schema: &Schema, text: &[u8], prunes: bool) -> Option<Seams> {
     let text = std::str::from_utf8(text).ok()?.trim_ascii_end();
-    let mut look = Look { text: Text::new(text.as_bytes()), api_version: None, gap: None };
+    let mut look = Look { text: Text::new(text.as_bytes()), api_version: None, kind: None, gap: None };
     look.value(Some(schema), Place::Root, prunes, 0)?;
     let end = look.text.ended()?;
-    Some(Seams { api_version: look.api_version?, resource_version: look.gap?, end })
+    let api_version = look.api_version?;
+    let after = api_version.with_comma().end;
+    let kind = look.kind.map_or(after..after, |kind| kind.with_comma());
+    let types = [api_version.with_comma(), kind];
+    Some(Seams { api_version: api_version.value, types, resource_version: look.gap?, end })
 }
 
 /// Where a value stands, if that changes what is kept of it.
@@ -55,8 +61,21 @@ enum Place {
 
 struct Look<'a> {
     text: Text<'a>,
-    api_version: Option<Range<usize>>,
+    api_version: Option<Member>,
+    kind: Option<Member>,
     gap: Option<Gap>,
+}
+
+/// A member of the object itself.
+struct Member {
+    key_at: usize,
+    value: Range<usize>,
+}
+
+impl Member {
+    fn with_comma(&self) -> Range<usize> {
+        self.key_at..self.value.end + 1
+    }
 }
 
 impl Look<'_> {
@@ -105,8 +124,11 @@ impl Look<'_> {
             }
             let begin = self.text.at();
             self.value(inner, inner_place, inner_prunes, depth + 1)?;
-            if place == Place::Root && &key[..] == b"apiVersion" {
-                self.api_version = Some(begin..self.text.at());
+            let member = || Member { key_at: members.key_at, value: begin..self.text.at() };
+            match &key[..] {
+                b"apiVersion" if place == Place::Root => self.api_version = Some(member()),
+                b"kind" if place == Place::Root => self.kind = Some(member()),
+                _ => {}
             }
         }
         if place == (Place::Metadata { own: true }) && self.gap.is_none() {

@@ -12,6 +12,13 @@ pub fn prune(schema: &Schema, object: &mut Value) -> Vec<String> {
     unknown
 }
 
+/// The same of a part of an object.
+pub fn prune_part(schema: &Schema, value: &mut Value) -> Vec<String> {
+    let mut unknown = Vec::new();
+    walk(schema, value, Way::Root, false, &mut unknown);
+    unknown
+}
+
 fn walk(schema: &Schema, value: &mut Value, way: Way<'_>, whole: bool, unknown: &mut Vec<String>) {
     match value {
         Value::Object(map) => {
@@ -34,10 +41,29 @@ fn walk(schema: &Schema, value: &mut Value, way: Way<'_>, whole: bool, unknown: 
             });
         }
         Value::Array(list) => {
-            if let Some(items) = &schema.items {
-                for (index, item) in list.iter_mut().enumerate() {
-                    walk(items, item, Way::Item(&way, index), false, unknown);
+            for (index, item) in list.iter_mut().enumerate() {
+                let way = Way::Item(&way, index);
+                match &schema.items {
+                    Some(items) => walk(items, item, way, false, unknown),
+                    None if schema.preserve_unknown => {}
+                    None => empty(item, way, unknown),
                 }
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Of what nobody knows the items no field is known either.
+fn empty(value: &mut Value, way: Way<'_>, unknown: &mut Vec<String>) {
+    match value {
+        Value::Object(map) => {
+            unknown.extend(map.keys().map(|name| Way::Name(&way, name).text()));
+            map.clear();
+        }
+        Value::Array(list) => {
+            for (index, item) in list.iter_mut().enumerate() {
+                empty(item, Way::Item(&way, index), unknown);
             }
         }
         _ => {}

@@ -1,7 +1,7 @@
 //! Who calls, and whether they may: certificates and tokens in, a yes or Kubernetes' no out.
 
 use std::{
-    collections::HashMap,
+    collections::{BTreeMap, HashMap},
     fs, io,
     path::{Path, PathBuf},
     sync::Arc,
@@ -10,7 +10,10 @@ use std::{
 use http::{HeaderMap, Method, header::AUTHORIZATION};
 use serde_json::{Value, json};
 
-use super::verifier::{Shown, Standing};
+use super::{
+    query,
+    verifier::{Shown, Standing},
+};
 use crate::{
     reviews,
     route::{Route, Target},
@@ -25,17 +28,36 @@ const UNAUTHENTICATED: &str = "system:unauthenticated";
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct User {
     pub name: String,
+    /// What it is told apart by, if anything is said of it.
+    pub uid: String,
     pub groups: Vec<String>,
+    pub extra: BTreeMap<String, Vec<String>>,
 }
 
 impl User {
     pub fn new(name: String, mut groups: Vec<String>) -> User {
         groups.push(AUTHENTICATED.to_owned());
-        User { name, groups }
+        User::exactly(name, groups)
     }
 
     pub fn anonymous() -> User {
-        User { name: ANONYMOUS.to_owned(), groups: vec![UNAUTHENTICATED.to_owned()] }
+        User::exactly(ANONYMOUS.to_owned(), vec![UNAUTHENTICATED.to_owned()])
+    }
+
+    fn exactly(name: String, groups: Vec<String>) -> User {
+        User { name, uid: String::new(), groups, extra: BTreeMap::new() }
+    }
+
+    /// A `UserInfo`: what is empty is left out.
+    pub fn info(&self) -> Value {
+        let mut info = json!({"username": self.name});
+        let parts =
+            [("uid", json!(self.uid)), ("groups", json!(self.groups)), ("extra", json!(self.extra))].into_iter();
+        let is_empty = |value: &Value| [json!(""), json!([]), json!({})].contains(value);
+        for (key, value) in parts.filter(|(_, value)| !is_empty(value)) {
+            info[key] = value;
+        }
+        info
     }
 
     fn is_in(&self, group: &str) -> bool {
@@ -107,13 +129,13 @@ fn bearer(headers: &HeaderMap) -> Option<&str> {
 /// `token,user,uid` and then, quoted, the groups.
 fn token_line(line: &str) -> Option<(String, User)> {
     let mut parts = line.splitn(4, ',').map(str::trim);
-    let (token, name, _uid) = (parts.next()?, parts.next()?, parts.next()?);
+    let (token, name, uid) = (parts.next()?, parts.next()?, parts.next()?);
     if token.is_empty() || name.is_empty() {
         return None;
     }
     let groups = parts.next().unwrap_or_default().trim_matches('"');
     let groups = groups.split(',').map(str::trim).filter(|group| !group.is_empty()).map(str::to_owned).collect();
-    Some((token.to_owned(), User::new(name.to_owned(), groups)))
+    Some((token.to_owned(), User { uid: uid.to_owned(), ..User::new(name.to_owned(), groups) }))
 }
 
 /// Masters may do all, anyone may ask for health and version, and who is known may read what is served and ask about itself.
@@ -137,27 +159,50 @@ pub fn may_touch(user: &User, target: &Target, verb: &str) -> bool {
 
 /// Whether a user may do this with what is no resource.
 pub fn may_read(user: &User, verb: &str, route: &Route) -> bool {
-    let open = matches!(route, Route::Version | Route::Health(_)) && verb == "get";
+    // Parts of health are for masters, as in Kubernetes.
+    let open = match route {
+        Route::Version => verb == "get",
+        Route::Health(path) => verb == "get" && !path.contains('/'),
+        _ => false,
+    };
     let known = matches!(route, Route::Discovery(_) | Route::OpenApi(_));
     user.is_in(MASTERS) || open || (known && user.is_in(AUTHENTICATED))
 }
 
-/// All that a user may do, as a SelfSubjectRulesReview tells it.
+/// All that a user may do, as a SelfSubjectRulesReview tells it, in the order of the roles that Kubernetes has for it.
 pub fn rules(user: &User) -> Value {
-    let mut paths = vec!["/healthz", "/healthz/*", "/livez", "/livez/*", "/readyz", "/readyz/*", "/version"];
-    let mut resources = Vec::new();
-    if user.is_in(AUTHENTICATED) {
-        paths.extend(["/api", "/api/*", "/apis", "/apis/*", "/openapi", "/openapi/*"]);
-        let rule = |review: &reviews::Review| json!({"verbs": ["create"], "apiGroups": [review.group()], "resources": [review.plural()]});
-        resources.extend(reviews::ALL.iter().map(rule));
-    }
-    let mut others = vec![json!({"verbs": ["get"], "nonResourceURLs": paths})];
+    let (mut resources, mut others) = (Vec::new(), Vec::new());
     if user.is_in(MASTERS) {
-        resources.insert(0, json!({"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}));
-        others.insert(0, json!({"verbs": ["*"], "nonResourceURLs": ["*"]}));
+        resources.push(json!({"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}));
+        others.push(json!({"verbs": ["*"], "nonResourceURLs": ["*"]}));
     }
+    if user.is_in(AUTHENTICATED) {
+        for group in [reviews::AUTHENTICATION, reviews::AUTHORIZATION] {
+            let asked = reviews::ALL.iter().filter(|review| review.group() == group).map(|review| review.plural());
+            resources.push(json!({"verbs": ["create"], "apiGroups": [group], "resources": asked.collect::<Vec<_>>()}));
+        }
+        others.push(json!({"verbs": ["get"], "nonResourceURLs": DISCOVERY}));
+    }
+    others.push(json!({"verbs": ["get"], "nonResourceURLs": PUBLIC}));
     json!({"resourceRules": resources, "nonResourceRules": others, "incomplete": false})
 }
+
+/// What anyone may read.
+const PUBLIC: [&str; 5] = ["/healthz", "/livez", "/readyz", "/version", "/version/"];
+/// What everyone who is known may read.
+const DISCOVERY: [&str; 11] = [
+    "/api",
+    "/api/*",
+    "/apis",
+    "/apis/*",
+    "/healthz",
+    "/livez",
+    "/openapi",
+    "/openapi/*",
+    "/readyz",
+    "/version",
+    "/version/",
+];
 
 /// Who a request is to be made for: masters may act for others, as `kubectl --as` asks.
 pub fn impersonate(user: User, headers: &HeaderMap) -> Result<User> {
@@ -166,8 +211,11 @@ pub fn impersonate(user: User, headers: &HeaderMap) -> Result<User> {
         values.filter(|text| !text.is_empty()).map(str::to_owned).collect::<Vec<_>>()
     };
     let (name, groups) = (values("impersonate-user").into_iter().next(), values("impersonate-group"));
-    let others =
-        headers.keys().any(|key| key.as_str() == "impersonate-uid" || key.as_str().starts_with("impersonate-extra-"));
+    let uid = values("impersonate-uid").into_iter().next().unwrap_or_default();
+    let keys = headers.keys().filter_map(|key| Some((key, key.as_str().strip_prefix("impersonate-extra-")?)));
+    let extra: BTreeMap<String, Vec<String>> =
+        keys.map(|(header, key)| (query::decode_path(key), values(header.as_str()))).collect();
+    let others = !uid.is_empty() || !extra.is_empty();
     let Some(name) = name else {
         return match groups.is_empty() && !others {
             true => Ok(user),
@@ -181,11 +229,12 @@ pub fn impersonate(user: User, headers: &HeaderMap) -> Result<User> {
         );
         return Err(Status::forbidden(&Name::new("", "users"), &name, why));
     }
-    Ok(match (name.as_str(), groups.iter().any(|group| group == UNAUTHENTICATED)) {
+    let user = match (name.as_str(), groups.iter().any(|group| group == UNAUTHENTICATED)) {
         (ANONYMOUS, _) => User::anonymous(),
-        (_, true) => User { name, groups },
+        (_, true) => User::exactly(name, groups),
         (_, false) => User::new(name, groups.into_iter().filter(|group| group != AUTHENTICATED).collect()),
-    })
+    };
+    Ok(User { uid, extra, ..user })
 }
 
 fn resource_forbidden(user: &User, target: &Target, verb: &str) -> Box<Status> {
@@ -193,7 +242,9 @@ fn resource_forbidden(user: &User, target: &Target, verb: &str) -> Box<Status> {
         Some(subresource) => format!("{}/{subresource}", target.plural),
         None => target.plural.clone(),
     };
-    let place = match &target.namespace {
+    // A namespace is in itself.
+    let own = target.name.as_ref().filter(|_| target.group.is_empty() && target.plural == "namespaces");
+    let place = match target.namespace.as_ref().or(own) {
         Some(namespace) => format!("in the namespace \"{namespace}\""),
         None => "at the cluster scope".to_owned(),
     };
@@ -214,7 +265,7 @@ mod tests {
     #[test]
     fn a_token_line_names_user_and_groups() {
         let (token, user) = token_line(r#"s3cret,ann,u1,"dev,system:masters""#).unwrap();
-        assert_eq!((token.as_str(), user.name.as_str()), ("s3cret", "ann"));
+        assert_eq!((token.as_str(), user.name.as_str(), user.uid.as_str()), ("s3cret", "ann", "u1"));
         assert_eq!(user.groups, ["dev", MASTERS, AUTHENTICATED]);
         assert!(token_line("only-a-token").is_none());
     }
@@ -236,10 +287,20 @@ mod tests {
     #[test]
     fn masters_may_act_for_others_and_nobody_else_may() {
         let header = |name: &'static str, value: &str| (http::HeaderName::from_static(name), value.parse().unwrap());
-        let as_ann = || HeaderMap::from_iter([header("impersonate-user", "ann"), header("impersonate-group", "dev")]);
+        let as_ann = || {
+            HeaderMap::from_iter([
+                header("impersonate-user", "ann"),
+                header("impersonate-group", "dev"),
+                header("impersonate-uid", "7"),
+                header("impersonate-extra-a.io%2fscopes", "b"),
+            ])
+        };
         let master = || User::new("root".into(), vec![MASTERS.into()]);
         let ann = impersonate(master(), &as_ann()).unwrap();
-        assert_eq!((ann.name.as_str(), ann.groups), ("ann", vec!["dev".to_owned(), AUTHENTICATED.to_owned()]));
+        assert_eq!(
+            ann.info(),
+            json!({"username": "ann", "uid": "7", "groups": ["dev", AUTHENTICATED], "extra": {"a.io/scopes": ["b"]}})
+        );
         let refused = impersonate(User::new("bob".into(), vec![]), &as_ann()).unwrap_err();
         assert_eq!(
             refused.message,

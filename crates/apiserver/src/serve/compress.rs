@@ -9,21 +9,25 @@ use http::{
     header::{ACCEPT_ENCODING, CONTENT_ENCODING, VARY},
 };
 
-use super::answer::{self, Body};
+use super::{
+    answer::{self, Body},
+    style::Style,
+};
 
 /// Smaller answers are sent as they are, as in Kubernetes: packing them takes longer than sending.
 const BYTES_MIN: usize = 128 * 1024;
 
 /// An answer in JSON.
-pub async fn json(code: u16, bytes: Bytes, headers: &HeaderMap) -> Response<Body> {
+pub async fn json(code: u16, bytes: Bytes, headers: &HeaderMap, style: Style) -> Response<Body> {
+    let bytes = style.print(bytes);
     if bytes.len() <= BYTES_MIN || !is_wanted(headers) {
-        return answer::bytes_of(code, answer::JSON, bytes);
+        return answer::bytes_of(code, style.media(), bytes);
     }
     // It takes milliseconds, in which others want to be served.
     let plain = bytes.clone();
     let packed = tokio::task::spawn_blocking(move || pack(&plain)).await;
-    let Ok(Ok(packed)) = packed else { return answer::bytes_of(code, answer::JSON, bytes) };
-    let mut response = answer::bytes_of(code, answer::JSON, packed);
+    let Ok(Ok(packed)) = packed else { return answer::bytes_of(code, style.media(), bytes) };
+    let mut response = answer::bytes_of(code, style.media(), packed);
     response.headers_mut().insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
     response.headers_mut().insert(VARY, HeaderValue::from_static("Accept-Encoding"));
     response

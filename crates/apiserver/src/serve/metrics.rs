@@ -6,16 +6,45 @@ use prometheus::{
     Counter, Encoder, HistogramOpts, HistogramVec, IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry, TextEncoder,
 };
 
+/// What requests are told apart by, as in Kubernetes.
+const REQUEST_LABELS: [&str; 8] =
+    ["verb", "dry_run", "group", "version", "resource", "subresource", "scope", "component"];
+const SECONDS: [f64; 24] = [
+    0.001, 0.005, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0, 1.25, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0, 15.0, 20.0,
+    30.0, 45.0, 60.0,
+];
+
 #[derive(Clone)]
 pub struct Metrics {
     registry: Registry,
     pub requests: IntCounterVec,
     pub seconds: HistogramVec,
-    pub watches: IntGauge,
+    /// Requests under way that end by themselves, by whether they change something.
+    pub inflight: IntGaugeVec,
+    pub watches: IntGaugeVec,
+    /// How many objects are stored of each resource, under its two names.
+    pub objects: IntGaugeVec,
+    pub stored: IntGaugeVec,
     pub terminated: IntCounterVec,
     pub gates: IntGaugeVec,
     pub suppressed: IntCounterVec,
     pub gating: Stopwatch,
+}
+
+/// One more under way, until it is dropped.
+pub struct Inflight(IntGauge);
+
+impl Inflight {
+    pub fn new(gauge: IntGauge) -> Inflight {
+        gauge.inc();
+        Inflight(gauge)
+    }
+}
+
+impl Drop for Inflight {
+    fn drop(&mut self) {
+        self.0.dec();
+    }
 }
 
 /// Counts the time that a kind of work takes.
@@ -36,17 +65,35 @@ impl Stopwatch {
 impl Metrics {
     pub fn new() -> Result<Metrics, prometheus::Error> {
         let registry = Registry::new();
+        let of_request = |more: &[&'static str]| [&REQUEST_LABELS[..], more].concat();
         let requests = IntCounterVec::new(
             Opts::new("apiserver_request_total", "Requests by verb, resource and code."),
-            &["verb", "group", "resource", "code"],
+            &of_request(&["code"]),
         )?;
-        let buckets = vec![0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0];
         let seconds = HistogramVec::new(
             HistogramOpts::new("apiserver_request_duration_seconds", "Time to answer, without watches.")
-                .buckets(buckets),
-            &["verb", "group", "resource"],
+                .buckets(SECONDS.to_vec()),
+            &of_request(&[]),
         )?;
-        let watches = IntGauge::new("apiserver_longrunning_requests", "Watches under way.")?;
+        let inflight = IntGaugeVec::new(
+            Opts::new("apiserver_current_inflight_requests", "Requests under way, without watches."),
+            &["request_kind"],
+        )?;
+        let watches = IntGaugeVec::new(
+            Opts::new("apiserver_longrunning_requests", "Watches under way."),
+            &["verb", "group", "version", "resource", "subresource", "scope", "component"],
+        )?;
+        let objects = IntGaugeVec::new(
+            Opts::new(
+                "apiserver_resource_objects",
+                "Objects that were stored when they were counted last; -1 if they could not be.",
+            ),
+            &["group", "resource"],
+        )?;
+        let stored = IntGaugeVec::new(
+            Opts::new("apiserver_storage_objects", "The same as apiserver_resource_objects, by the older name."),
+            &["resource"],
+        )?;
         let terminated = IntCounterVec::new(
             Opts::new("apiserver_terminated_watchers_total", "Watches that ended because their client took no events."),
             &["group", "resource"],
@@ -65,13 +112,27 @@ impl Metrics {
         )?;
         registry.register(Box::new(requests.clone()))?;
         registry.register(Box::new(seconds.clone()))?;
-        registry.register(Box::new(watches.clone()))?;
+        for gauge in [&inflight, &watches, &objects, &stored] {
+            registry.register(Box::new(gauge.clone()))?;
+        }
         registry.register(Box::new(terminated.clone()))?;
         registry.register(Box::new(gates.clone()))?;
         registry.register(Box::new(suppressed.clone()))?;
         registry.register(Box::new(gating.clone()))?;
         let gating = Stopwatch(gating);
-        Ok(Metrics { registry, requests, seconds, watches, terminated, gates, suppressed, gating })
+        Ok(Metrics {
+            registry,
+            requests,
+            seconds,
+            inflight,
+            watches,
+            objects,
+            stored,
+            terminated,
+            gates,
+            suppressed,
+            gating,
+        })
     }
 
     pub fn text(&self) -> String {

@@ -109,8 +109,11 @@ fn params(name: &str, names: Vec<String>) -> Result<CertificateParams, rcgen::Er
 /// Written so that only the owner can read it.
 pub fn write_private(path: &Path, text: &str) -> Result<(), PkiError> {
     use std::{io::Write, os::unix::fs::OpenOptionsExt};
-    let open = fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path);
-    open.and_then(|mut file| file.write_all(text.as_bytes())).map_err(|source| file("write", path, source))
+    // Others wait for these files, and a key that is half there is none: they come whole.
+    let new = path.with_extension("new");
+    let open = fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&new);
+    let written = open.and_then(|mut file| file.write_all(text.as_bytes()).and_then(|()| file.sync_all()));
+    written.and_then(|()| fs::rename(&new, path)).map_err(|source| file("write", path, source))
 }
 
 fn file(what: &'static str, path: &Path, source: io::Error) -> PkiError {

@@ -22,7 +22,7 @@ pub enum FieldValidation {
 
 impl Query {
     pub fn parse(text: &str) -> Query {
-        let pairs = text.split('&').filter(|pair| !pair.is_empty()).map(|pair| {
+        let pairs = text.split('&').filter(|pair| !pair.is_empty() && !pair.contains(';')).map(|pair| {
             let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
             (decode(key), decode(value))
         });
@@ -41,12 +41,26 @@ impl Query {
         self
     }
 
+    /// Lets through only what has this in a field, beside what else is asked for.
+    pub fn select(&mut self, field: &str, value: &str) {
+        let term = format!("{field}={}", value.replace('\\', "\\\\").replace(',', "\\,").replace('=', "\\="));
+        match self.pairs.iter_mut().find(|(name, _)| name == "fieldSelector") {
+            Some((_, terms)) => *terms = format!("{terms},{term}"),
+            None => self.pairs.push(("fieldSelector".to_owned(), term)),
+        }
+    }
+
     fn invalid(&self, error: FieldError) -> Box<Status> {
         Status::invalid(&Name::new("meta.k8s.io", self.options), "", &[error])
     }
 
     pub fn get(&self, key: &str) -> Option<&str> {
         self.given(key).filter(|value| !value.is_empty())
+    }
+
+    /// All values that are given for something.
+    pub fn all<'a>(&'a self, key: &'a str) -> impl Iterator<Item = &'a str> {
+        self.pairs.iter().filter(move |(name, _)| name == key).map(|(_, value)| value.as_str())
     }
 
     /// The same, where nothing is something too.
@@ -77,14 +91,24 @@ impl Query {
         }
     }
 
+    /// What is wrong with the options of a write.
+    pub fn write_faults(&self) -> Vec<FieldError> {
+        self.dry_run_fault().into_iter().chain(self.field_validation_fault()).collect()
+    }
+
     pub fn dry_run(&self) -> Result<bool> {
+        match self.dry_run_fault() {
+            None => Ok(self.pairs.iter().any(|(name, _)| name == "dryRun")),
+            Some(fault) => Err(self.invalid(fault)),
+        }
+    }
+
+    fn dry_run_fault(&self) -> Option<FieldError> {
         // An empty one is none that we know: whoever writes it does not want to write for good.
         let given: Vec<&str> =
             self.pairs.iter().filter(|(name, _)| name == "dryRun").map(|(_, value)| &**value).collect();
-        match given.iter().all(|value| *value == "All") {
-            true => Ok(!given.is_empty()),
-            false => Err(self.invalid(FieldError::not_supported("dryRun", given, &["All"]))),
-        }
+        let known = given.iter().all(|value| *value == "All");
+        (!known).then(|| FieldError::not_supported("dryRun", given, &["All"]))
     }
 
     pub fn field_validation(&self) -> Result<FieldValidation> {
@@ -92,11 +116,14 @@ impl Query {
             None | Some("Warn") => Ok(FieldValidation::Warn),
             Some("Ignore") => Ok(FieldValidation::Ignore),
             Some("Strict") => Ok(FieldValidation::Strict),
-            Some(other) => {
-                let known = ["", "Ignore", "Strict", "Warn"];
-                Err(self.invalid(FieldError::not_supported("fieldValidation", other, &known)))
-            }
+            Some(_) => Err(self.field_validation_fault().map_or_else(Status::rejected, |fault| self.invalid(fault))),
         }
+    }
+
+    fn field_validation_fault(&self) -> Option<FieldError> {
+        let known = ["", "Ignore", "Strict", "Warn"];
+        let given = self.get("fieldValidation").filter(|given| !known.contains(given))?;
+        Some(FieldError::not_supported("fieldValidation", given, &known))
     }
 }
 

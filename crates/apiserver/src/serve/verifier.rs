@@ -12,6 +12,7 @@ use rustls::{
         danger::{ClientCertVerified, ClientCertVerifier},
     },
 };
+use sha2::{Digest, Sha256};
 use x509_parser::prelude::{FromDer, X509Certificate};
 
 use super::auth::User;
@@ -34,7 +35,7 @@ impl LateVerifier {
     fn judge(&self, chain: &[CertificateDer<'_>], now: UnixTime) -> Standing {
         let Some((leaf, rest)) = chain.split_first() else { return Standing::Nobody };
         match (self.inner.verify_client_cert(leaf, rest, now), X509Certificate::from_der(leaf)) {
-            (Ok(_), Ok((_, cert))) => user(&cert).map_or(Standing::Nobody, Standing::Good),
+            (Ok(_), Ok((_, cert))) => user(&cert, leaf).map_or(Standing::Nobody, Standing::Good),
             _ => Standing::Bad,
         }
     }
@@ -82,12 +83,14 @@ fn expiry(cert: &CertificateDer<'_>) -> u64 {
     parsed.ok().and_then(|seconds| u64::try_from(seconds).ok()).unwrap_or_default()
 }
 
-/// Of several names the last counts, as in Go.
-fn user(cert: &X509Certificate<'_>) -> Option<User> {
+/// Of several names the last counts, as in Go. The certificate is named too, for those who look into what was done with it.
+fn user(cert: &X509Certificate<'_>, der: &[u8]) -> Option<User> {
     let subject = cert.subject();
     let name = subject.iter_common_name().last()?.as_str().ok().filter(|name| !name.is_empty())?.to_owned();
     let groups = subject.iter_organization().filter_map(|group| group.as_str().ok()).map(str::to_owned).collect();
-    Some(User::new(name, groups))
+    let digest: String = Sha256::digest(der).iter().map(|byte| format!("{byte:02x}")).collect();
+    let extra = [("authentication.kubernetes.io/credential-id".to_owned(), vec![format!("X509SHA256={digest}")])];
+    Some(User { extra: extra.into(), ..User::new(name, groups) })
 }
 
 impl ClientCertVerifier for LateVerifier {

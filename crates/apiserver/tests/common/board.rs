@@ -46,8 +46,10 @@ impl Board {
         let first = json!({"color": color, "tag": color, "replicas": integer, "size": integer});
         let second = json!({"color": color, "mark": color, "count": count, "dims": {"type": "object", "properties": {"size": integer}}});
         let version = |name: &str, spec: Value, status: &str, replicas: &str| {
+            // A default stands in for what must be there.
+            let required = if name == "v2" && self.count.is_some() { vec!["count"] } else { Vec::new() };
             let schema = json!({"type": "object", "properties": {
-                "spec": {"type": "object", "properties": spec},
+                "spec": {"type": "object", "properties": spec, "required": required},
                 "status": {"type": "object", "properties": {status: {"type": "string"}, "replicas": {"type": "integer"}}}}});
             json!({"name": name, "served": true, "storage": name == self.storage, "schema": {"openAPIV3Schema": schema},
                 "subresources": {"status": {}, "scale": {"specReplicasPath": replicas, "statusReplicasPath": ".status.replicas"}}})

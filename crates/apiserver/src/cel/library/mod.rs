@@ -1,6 +1,6 @@
 //! Functions and operators, each a row of a table that both the type check and the evaluation read.
 //!
-//! They are those of Kubernetes 1.33 (`k8s.io/apiserver/pkg/cel/environment`) without the authorizer, with its error texts.
+//! They are those of Kubernetes 1.36 (`k8s.io/apiserver/pkg/cel/environment`) without the authorizer, with its error texts.
 
 mod lists;
 mod named;
@@ -10,6 +10,7 @@ mod optional;
 mod printf;
 mod quantity;
 mod semver;
+mod sequences;
 mod standard;
 mod strings;
 mod time;
@@ -37,6 +38,8 @@ pub struct Overload {
     call: Call,
 }
 
+/// What sorts a list by keys, which no expression can name.
+pub const SORT_BY: &str = "@sortByAssociatedKeys";
 /// Names that stand for types.
 pub const TYPE_NAMES: [&str; 11] =
     ["bool", "int", "uint", "double", "string", "bytes", "list", "map", "null_type", "type", "optional_type"];
@@ -53,6 +56,7 @@ static TABLE: LazyLock<HashMap<&'static str, Vec<Overload>>> = LazyLock::new(|| 
         time::ROWS,
         strings::ROWS,
         lists::ROWS,
+        sequences::ROWS,
         optional::ROWS,
         net::ROWS,
         url::ROWS,

@@ -64,8 +64,8 @@ impl Format {
             "dns1123LabelPrefix" => name::check_label(&prefix),
             "dns1123Subdomain" => name::check_subdomain(text),
             "dns1123SubdomainPrefix" => name::check_subdomain(&prefix),
-            "dns1035Label" => check_dns1035(text),
-            "dns1035LabelPrefix" => check_dns1035(&prefix),
+            "dns1035Label" => name::check_dns1035(text),
+            "dns1035LabelPrefix" => name::check_dns1035(&prefix),
             "qualifiedName" => name::check_qualified(text),
             "labelValue" => name::check_label_value(text),
             "uri" => Url::parse(text).map(drop).map_err(|why| format!("parse {text:?}: {why}")),
@@ -76,16 +76,5 @@ impl Format {
             _ => Ok(()),
         };
         checked.err()
-    }
-}
-
-fn check_dns1035(text: &str) -> Result<(), String> {
-    match text {
-        _ if text.len() > 63 => Err("must be no more than 63 bytes".to_owned()),
-        _ if name::is_label(text) && text.starts_with(|c: char| c.is_ascii_lowercase()) => Ok(()),
-        _ => Err("a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, \
-            and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is \
-            '[a-z]([-a-z0-9]*[a-z0-9])?')"
-            .to_owned()),
     }
 }

@@ -1,7 +1,7 @@
 //! Values that may be missing.
 
 use super::{GLOBAL, MEMBER, Row, mismatch};
-use crate::cel::{Error, value::Value};
+use crate::cel::{Error, Meter, value::Value};
 
 pub const ROWS: &[Row] = &[
     ("optional.of", GLOBAL, "A", "optional(A)", |args, _| Ok(Value::some(args[0].clone()))),
@@ -28,7 +28,32 @@ pub const ROWS: &[Row] = &[
         [_, other] => Ok(other.clone()),
         _ => mismatch(),
     }),
+    ("first", MEMBER, "list(A)", "optional(A)", |args, _| match args {
+        [Value::List(list)] => Ok(list.first().map_or(Value::Optional(None), Value::some)),
+        _ => mismatch(),
+    }),
+    ("last", MEMBER, "list(A)", "optional(A)", |args, _| match args {
+        [Value::List(list)] => {
+            let last = list.len().checked_sub(1).and_then(|at| list.get(at));
+            Ok(last.map_or(Value::Optional(None), Value::some))
+        }
+        _ => mismatch(),
+    }),
+    ("optional.unwrap", GLOBAL, "list(optional(A))", "list(A)", unwrap),
+    ("unwrapOpt", MEMBER, "list(optional(A))", "list(A)", unwrap),
 ];
+
+/// What is there of what may be missing.
+fn unwrap<'a>(args: &[Value<'a>], meter: &mut Meter) -> Result<Value<'a>, Error> {
+    let [Value::List(list)] = args else { return mismatch() };
+    meter.charge(list.len() as u64)?;
+    let items = list.iter().map(|item| match item {
+        Value::Optional(inner) => Ok(inner.map(|inner| *inner)),
+        other => Err(Error::other(format!("value {} is not optional", other.type_name()))),
+    });
+    let items: Vec<Option<Value<'a>>> = items.collect::<Result<_, _>>()?;
+    Ok(Value::list(items.into_iter().flatten().collect()))
+}
 
 fn is_zero(value: &Value<'_>) -> bool {
     match value {

@@ -1,0 +1,80 @@
+//! A definition takes its objects along, whoever wrote it last and however.
+
+mod common;
+
+use common::{World, http::Http};
+use serde_json::{Value, json};
+
+const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+const BOLTS: &str = "/apis/ex.io/v1/namespaces/default/bolts";
+const CLEANUP: &str = "customresourcecleanup.apiextensions.k8s.io";
+
+fn definition() -> Value {
+    json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": "bolts.ex.io"},
+        "spec": {"group": "ex.io", "scope": "Namespaced", "names": {"plural": "bolts", "kind": "Bolt"}, "versions": [
+            {"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": {"type": "object"}}}]}})
+}
+
+async fn define(http: &mut Http, definition: Value) {
+    let made = http.json("POST", DEFINITIONS, definition).await;
+    assert_eq!(made.code, 201, "{}", made.body);
+}
+
+async fn bolt(http: &mut Http, metadata: Value) {
+    let bolt = json!({"apiVersion": "ex.io/v1", "kind": "Bolt", "metadata": metadata});
+    let made = http.json("POST", BOLTS, bolt).await;
+    assert_eq!(made.code, 201, "{}", made.body);
+}
+
+async fn until_gone(http: &mut Http, path: &str) {
+    for _ in 0..500 {
+        if http.json("GET", path, Value::Null).await.code == 404 {
+            return;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
+    panic!("{path} is still there");
+}
+
+/// `kubectl replace -f` and GitOps tools write definitions without the finalizers that are in them.
+#[test]
+fn objects_go_with_a_definition_that_was_replaced() {
+    let world = World::start();
+    world.run(async {
+        let mut http = Http::connect(world.api()).await;
+        let path = format!("{DEFINITIONS}/bolts.ex.io");
+        define(&mut http, definition()).await;
+        bolt(&mut http, json!({"name": "a"})).await;
+        let mut again = definition();
+        again["metadata"]["resourceVersion"] =
+            http.json("GET", &path, Value::Null).await.body["metadata"]["resourceVersion"].clone();
+        assert_eq!(http.json("PUT", &path, again).await.code, 200);
+        assert_eq!(http.json("DELETE", &path, Value::Null).await.code, 200);
+        until_gone(&mut http, &path).await;
+        define(&mut http, definition()).await;
+        assert_eq!(http.json("GET", BOLTS, Value::Null).await.body["items"], json!([]));
+    });
+}
+
+/// As in Kubernetes the finalizer is there from the deletion on, beside those of others, which count.
+#[test]
+fn the_finalizer_comes_with_the_deletion() {
+    let world = World::start();
+    world.run(async {
+        let mut http = Http::connect(world.api()).await;
+        let path = format!("{DEFINITIONS}/bolts.ex.io");
+        let mut held = definition();
+        held["metadata"]["finalizers"] = json!(["ex.io/mine"]);
+        define(&mut http, held).await;
+        let made = http.json("GET", &path, Value::Null).await.body;
+        assert_eq!(made["metadata"]["finalizers"], json!(["ex.io/mine"]));
+        bolt(&mut http, json!({"name": "a", "finalizers": ["ex.io/hold"]})).await;
+        let marked = http.json("DELETE", &path, Value::Null).await.body;
+        assert_eq!(marked["metadata"]["finalizers"], json!(["ex.io/mine", CLEANUP]));
+        let again = http.json("DELETE", &path, Value::Null).await;
+        assert_eq!((again.code, &again.body["metadata"]["finalizers"]), (200, &json!(["ex.io/mine", CLEANUP])));
+        http.merge(&path, json!({"metadata": {"finalizers": [CLEANUP]}})).await;
+        http.merge(&format!("{BOLTS}/a"), json!({"metadata": {"finalizers": null}})).await;
+        until_gone(&mut http, &path).await;
+    });
+}
