@@ -30,6 +30,7 @@ func (s *repeated) String() string         { return fmt.Sprint([]string(*s)) }
 func (s *repeated) Set(value string) error { *s = append(*s, value); return nil }
 
 var modes = map[string]func(context.Context, options) (string, error){
+	"clients":  clients,
 	"figures":  figures,
 	"flips":    flips,
 	"gated":    gated,
@@ -48,7 +49,7 @@ func main() {
 
 func run(args []string) (string, error) {
 	if len(args) == 0 || modes[args[0]] == nil {
-		return "", errors.New("give a mode: figures, flips, gated, informer or watches")
+		return "", errors.New("give a mode: clients, figures, flips, gated, informer or watches")
 	}
 	// What client-go says about connections that break is meant to happen here.
 	klog.SetLogger(logr.Discard())

@@ -48,7 +48,7 @@ pub fn run(all: bool, only: Option<&str>) -> Result<()> {
             _ => build_peer(into, &of_dir),
         })?;
     }
-    let clients = fetch_clients(&cache, only)?;
+    let clients = fetch_clients(&cache, all, only)?;
     match only {
         Some(only) if dirs.is_empty() && clients == 0 => bail!("no peer and no client has {only:?} in its name"),
         _ => Ok(()),
@@ -56,11 +56,16 @@ pub fn run(all: bool, only: Option<&str>) -> Result<()> {
 }
 
 /// How many were meant.
-fn fetch_clients(cache: &Path, only: Option<&str>) -> Result<usize> {
+fn fetch_clients(cache: &Path, all: bool, only: Option<&str>) -> Result<usize> {
     let sources = root()?.join("interop");
-    let (go, client_go) = (sources.join("go"), sources.join("client-go"));
+    let (go, client_go, suite) = (sources.join("go"), sources.join("client-go"), sources.join(kube::suite::NAME));
     let mut of_go = Unit::client(cache, "go", &go)?;
     of_go.programs.push("required".to_owned());
+    let mut of_suite = Unit::client(cache, kube::suite::NAME, &suite)?;
+    of_suite.programs = kube::suite::PROGRAMS.map(|(program, _)| program.to_owned()).to_vec();
+    let controllers = sources.join("controller-runtime");
+    let mut of_controllers = Unit::client(cache, "controller-runtime", &controllers)?;
+    of_controllers.programs.push("older".to_owned());
     let python = |name: &'static str, packages: &'static [&str]| {
         (
             name,
@@ -68,12 +73,20 @@ fn fetch_clients(cache: &Path, only: Option<&str>) -> Result<usize> {
             Box::new(move |into: &Path| build_venv(into, packages)) as Build<'_>,
         )
     };
-    let clients: [(&str, Unit, Build<'_>); 6] = [
+    let clients: [(&str, Unit, Build<'_>); 8] = [
         ("go", of_go, Box::new(|into| build_go_client(&go, into))),
         (
             "client-go",
             Unit::client(cache, "client-go", &client_go)?,
             Box::new(|into| build_go(&client_go, &into.join("scenario"), ".")),
+        ),
+        (
+            "controller-runtime",
+            of_controllers,
+            Box::new(|into| {
+                build_go(&controllers, &into.join("scenario"), ".")?;
+                build_go_of(&controllers, &["-modfile=older.mod", "-tags=older"], &into.join("older"), ".")
+            }),
         ),
         python("python", &PYTHON_PACKAGES),
         python("python-kube", &PYTHON_KUBE_PACKAGES),
@@ -84,8 +97,13 @@ fn fetch_clients(cache: &Path, only: Option<&str>) -> Result<usize> {
             Unit::client(cache, "rust", &sources.join("rust"))?,
             Box::new(|into| build_rust_client(cache, &sources, into)),
         ),
+        (kube::suite::NAME, of_suite, Box::new(|into| kube::suite::build(&suite, into))),
     ];
-    let wanted = clients.iter().filter(|(name, ..)| only.is_none_or(|only| name.contains(only)));
+    // These take minutes to build, and only long runs need them.
+    let wanted = clients.iter().filter(|(name, ..)| match only {
+        Some(only) => name.contains(only),
+        None => all || ![kube::suite::NAME, "controller-runtime"].contains(name),
+    });
     let mut count = 0;
     for (_, unit, build) in wanted {
         unit.make(build)?;
@@ -213,7 +231,11 @@ fn build_go_client(sources: &Path, into: &Path) -> Result<()> {
 }
 
 fn build_go(sources: &Path, output: &Path, package: &str) -> Result<()> {
-    with_tries("build", || run_command(go(sources).args(["build", "-o"]).arg(output).arg(package)))
+    build_go_of(sources, &[], output, package)
+}
+
+fn build_go_of(sources: &Path, flags: &[&str], output: &Path, package: &str) -> Result<()> {
+    with_tries("build", || run_command(go(sources).arg("build").args(flags).arg("-o").arg(output).arg(package)))
 }
 
 fn build_rust_client(cache: &Path, sources: &Path, into: &Path) -> Result<()> {

@@ -19,6 +19,7 @@ use super::{
 pub const SCENARIOS: &[Scenario] = &[
     Scenario { name: "client-go: informers on real etcd", short: true, run: on_etcd },
     Scenario { name: "client-go: informers on ours", short: false, run: on_ours },
+    Scenario { name: "client-go: typed clients", short: false, run: typed },
 ];
 
 fn on_etcd(world: &World, base: &Path) -> Result<Ending> {
@@ -27,6 +28,14 @@ fn on_etcd(world: &World, base: &Path) -> Result<Ending> {
 
 fn on_ours(world: &World, base: &Path) -> Result<Ending> {
     both(world, base, |base| Pair::start(world, base, &world.ours))
+}
+
+/// What programs are made of: clientsets with protobuf bodies, elections, mappers, pagers, watches that go on.
+fn typed(world: &World, base: &Path) -> Result<Ending> {
+    let mut pair = Pair::start(world, base, &world.ours)?;
+    let said = finish(command(world, "clients", &[&pair.api])?.spawn().context("failed to run client-go")?)?;
+    pair.api.check_well()?;
+    Ok(Ending::Well(said))
 }
 
 /// With and without WatchList, at once: each waits for the back-off of client-go most of the time.
@@ -51,8 +60,13 @@ fn both(world: &World, base: &Path, start: impl Fn(&Path) -> Result<Pair>) -> Re
 /// The program of `interop/client-go` in one of its modes.
 pub fn program(world: &World, mode: &str) -> Result<Command> {
     let mut command = Command::new(peer::find(&world.cache.join(CLIENTS), "client-go", "scenario")?);
-    command.arg(mode).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    listened_to(&mut command).arg(mode);
     Ok(command)
+}
+
+/// With what it says kept for `finish`.
+pub fn listened_to(command: &mut Command) -> &mut Command {
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped())
 }
 
 /// The same, against these servers.

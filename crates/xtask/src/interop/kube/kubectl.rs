@@ -95,8 +95,14 @@ impl Shell {
 
     /// Exit code, and what was said on both channels.
     fn bash(&self, command: &str) -> Result<(i32, String)> {
+        let (code, said, _) = self.channels(&format!("exec 2>&1\n{command}"))?;
+        Ok((code, said))
+    }
+
+    /// Exit code, and what was said on either channel.
+    pub fn channels(&self, command: &str) -> Result<(i32, String, String)> {
         let output = Command::new("bash")
-            .args(["-c", &format!(". ./prelude.sh\nexec 2>&1\n{command}")])
+            .args(["-c", &format!(". ./prelude.sh\n{command}")])
             .current_dir(&self.files)
             .env("PATH", &self.path)
             // The cache of discovery lives at home.
@@ -105,6 +111,7 @@ impl Shell {
             .stdin(Stdio::null())
             .output()
             .context("failed to run bash")?;
-        Ok((output.status.code().unwrap_or(-1), String::from_utf8_lossy(&output.stdout).into_owned()))
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        Ok((output.status.code().unwrap_or(-1), text(&output.stdout), text(&output.stderr)))
     }
 }

@@ -3,6 +3,8 @@
 mod api;
 pub(super) mod build;
 mod client_go;
+mod controller_runtime;
+mod everyday;
 mod figures;
 mod kubectl;
 mod loosened;
@@ -10,9 +12,12 @@ mod ofrep;
 mod python;
 mod real;
 mod real_sets;
+mod requests;
 mod script;
 mod sets;
 mod share;
+pub(super) mod suite;
+mod transcript;
 mod two_servers;
 
 use std::{path::PathBuf, process::ExitCode};
@@ -43,14 +48,18 @@ pub fn run(args: &Args) -> Result<ExitCode> {
 fn scenarios() -> Vec<Scenario> {
     let lists = [
         kubectl::SCENARIOS,
+        everyday::SCENARIOS,
         client_go::SCENARIOS,
+        controller_runtime::SCENARIOS,
         python::SCENARIOS,
         ofrep::SCENARIOS,
         two_servers::SCENARIOS,
         real::SCENARIOS,
         real_sets::SCENARIOS,
+        requests::SCENARIOS,
         figures::SCENARIOS,
         share::SCENARIOS,
+        suite::SCENARIOS,
     ];
     lists.into_iter().flatten().map(Scenario::copy).collect()
 }

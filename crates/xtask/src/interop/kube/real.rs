@@ -46,7 +46,7 @@ impl Real {
     pub fn start_release(release: &str, world: &World, dir: &Path, store: &str, key: &Path) -> Result<Real> {
         fs::create_dir_all(dir)?;
         let (port, tokens) = (member::free_port()?, dir.join("tokens.csv"));
-        fs::write(&tokens, "secret,admin,1,\"system:masters\"\n")?;
+        fs::write(&tokens, ::requests::TOKENS)?;
         let program = peer::find(&world.cache, release, "kube-apiserver")?;
         let out = File::create(dir.join("log"))?;
         let start = Instant::now();
