@@ -119,6 +119,8 @@ fn metrics_have_the_names_and_labels_that_tools_look_for() {
         for line in lines {
             assert!(text.contains(&line), "{line} is not in\n{text}");
         }
-        assert!(text.contains("apiserver_request_duration_seconds_bucket{"), "{text}");
+        for part in ["apiserver_request_duration_seconds_bucket{", "\nprocess_resident_memory_bytes "] {
+            assert!(text.contains(part), "{part} is not in\n{text}");
+        }
     });
 }

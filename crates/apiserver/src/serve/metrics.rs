@@ -119,6 +119,7 @@ impl Metrics {
         registry.register(Box::new(gates.clone()))?;
         registry.register(Box::new(suppressed.clone()))?;
         registry.register(Box::new(gating.clone()))?;
+        registry.register(Box::new(procstat::Process::new(|name| name.starts_with("process_"))))?;
         let gating = Stopwatch(gating);
         Ok(Metrics {
             registry,

@@ -9,7 +9,6 @@ pub mod grpc;
 mod methods;
 pub mod mvcc;
 pub mod network;
-mod process;
 pub mod server;
 
 use std::sync::Arc;
@@ -40,6 +39,15 @@ pub struct Metrics {
     refresh: RwLock<Vec<Refresh>>,
 }
 
+/// What the process uses, with etcd's `os_fd_*`.
+fn process(b: &mut Builder) {
+    let process = procstat::Process::new(|_| true);
+    let kind = |counter| if counter { "counter" } else { "gauge" };
+    let descriptor = |(name, counter)| Descriptor { name, kind: kind(counter), labels: Vec::new() };
+    let descriptors = process.names().map(descriptor).collect();
+    b.collector(process, descriptors);
+}
+
 /// Scrapes of `/metrics` itself.
 pub struct Scrape {
     pub in_flight: IntGauge,
@@ -65,7 +73,7 @@ impl Metrics {
         let grpc = Arc::new(grpc::Grpc::new(b, extensive));
         let feature_gate = feature_gate::FeatureGate::new(b);
         let scrape = Scrape::new(b);
-        process::register(b);
+        process(b);
         let (registry, descriptors) = builder.finish();
         let refresh = RwLock::new(Vec::new());
         Metrics {

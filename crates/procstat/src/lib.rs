@@ -1,11 +1,10 @@
-//! `process_*` and `os_fd_*`, read from /proc when asked.
+//! `process_*`, and etcd's `os_fd_*`, read from /proc when asked. Of systems without it nothing is told.
 
 use std::fs;
 
 use prometheus::core::{Collector, Desc};
 use prometheus::proto::{Counter, Gauge, Metric, MetricFamily, MetricType};
-
-use super::build::{Builder, Descriptor};
+use rustix::param::{clock_ticks_per_second, page_size};
 
 /// Name, whether it is a counter, help, and how to read it.
 type Row = (&'static str, bool, &'static str, fn(&Sample) -> Option<f64>);
@@ -24,36 +23,36 @@ const ROWS: &[Row] = &[
     ("process_virtual_memory_max_bytes", false, "Limit of the address space; -1 is none.", |s| s.max_virtual),
 ];
 
-pub(super) fn register(b: &mut Builder) {
-    let kind = |counter: bool| if counter { "counter" } else { "gauge" };
-    let descriptors =
-        ROWS.iter().map(|(name, counter, ..)| Descriptor { name, kind: kind(*counter), labels: Vec::new() });
-    b.collector(Process::new(), descriptors.collect());
-}
-
-struct Process {
-    descs: Vec<Desc>,
+/// A collector of those metrics whose names are wanted.
+pub struct Process {
+    rows: Vec<(&'static Row, Desc)>,
 }
 
 impl Process {
-    fn new() -> Process {
+    pub fn new(wanted: impl Fn(&str) -> bool) -> Process {
         let desc = |row: &Row| Desc::new(row.0.to_owned(), row.2.to_owned(), Vec::new(), Default::default());
-        Process { descs: ROWS.iter().filter_map(|row| desc(row).ok()).collect() }
+        let rows = ROWS.iter().filter(|row| wanted(row.0));
+        Process { rows: rows.filter_map(|row| Some((row, desc(row).ok()?))).collect() }
+    }
+
+    /// Each name, and whether it is a counter.
+    pub fn names(&self) -> impl Iterator<Item = (&'static str, bool)> + '_ {
+        self.rows.iter().map(|((name, counter, ..), _)| (*name, *counter))
     }
 }
 
 impl Collector for Process {
     fn desc(&self) -> Vec<&Desc> {
-        self.descs.iter().collect()
+        self.rows.iter().map(|(_, desc)| desc).collect()
     }
 
     fn collect(&self) -> Vec<MetricFamily> {
         let sample = Sample::take();
-        ROWS.iter().filter_map(|row| family(row, (row.3)(&sample)?)).collect()
+        self.rows.iter().filter_map(|(row, _)| Some(family(row, (row.3)(&sample)?))).collect()
     }
 }
 
-fn family((name, counter, help, _): &Row, value: f64) -> Option<MetricFamily> {
+fn family((name, counter, help, _): &Row, value: f64) -> MetricFamily {
     let mut metric = Metric::default();
     let kind = if *counter {
         let mut counter = Counter::default();
@@ -71,7 +70,7 @@ fn family((name, counter, help, _): &Row, value: f64) -> Option<MetricFamily> {
     family.set_help((*help).to_owned());
     family.set_field_type(kind);
     family.set_metric(vec![metric]);
-    Some(family)
+    family
 }
 
 /// What /proc says; `None` where it says nothing, as on other systems.
@@ -114,24 +113,16 @@ impl Sample {
         let Some((_, rest)) = stat.rsplit_once(") ") else { return };
         let fields: Vec<&str> = rest.split_ascii_whitespace().collect();
         let field = |number: usize| fields.get(number - 3).and_then(|text| text.parse::<f64>().ok());
-        let ticks = sysconf(libc::_SC_CLK_TCK);
-        if let (Some(user), Some(system), Some(ticks)) = (field(14), field(15), ticks) {
+        let ticks = clock_ticks_per_second() as f64;
+        if let (Some(user), Some(system)) = (field(14), field(15)) {
             self.cpu_seconds = Some((user + system) / ticks);
         }
-        if let (Some(started), Some(ticks), Some(boot)) = (field(22), ticks, boot_time()) {
+        if let (Some(started), Some(boot)) = (field(22), boot_time()) {
             self.start_time = Some(boot + started / ticks);
         }
         self.virtual_memory = field(23);
-        if let (Some(pages), Some(size)) = (field(24), sysconf(libc::_SC_PAGESIZE)) {
-            self.resident = Some(pages * size);
-        }
+        self.resident = field(24).map(|pages| pages * page_size() as f64);
     }
-}
-
-fn sysconf(name: libc::c_int) -> Option<f64> {
-    // SAFETY: sysconf only reads a number of the system.
-    let value = unsafe { libc::sysconf(name) };
-    (value > 0).then_some(value as f64)
 }
 
 fn boot_time() -> Option<f64> {
@@ -164,12 +155,22 @@ mod tests {
         let mut sample = Sample::default();
         sample.read_stat("7 (a) b) R 1 2 3 4 5 6 7 8 9 10 150 50 0 0 20 0 3 0 100 4096000 250 18446744073709551615 1");
         assert_eq!(sample.virtual_memory, Some(4_096_000.0));
-        assert_eq!(sample.resident, sysconf(libc::_SC_PAGESIZE).map(|size| size * 250.0));
-        assert_eq!(sample.cpu_seconds, sysconf(libc::_SC_CLK_TCK).map(|ticks| 200.0 / ticks));
+        assert_eq!(sample.resident, Some(page_size() as f64 * 250.0));
+        assert_eq!(sample.cpu_seconds, Some(200.0 / clock_ticks_per_second() as f64));
         let limits = "Limit   Soft   Hard\nMax open files            1024   4096   files\nMax address space  unlimited unlimited bytes\n";
         assert_eq!(limit(limits, "Max open files"), Some(1024.0));
         assert_eq!(limit(limits, "Max address space"), Some(-1.0));
         assert_eq!(ip_ext("TcpExt: A\nTcpExt: 1\nIpExt: A InOctets\nIpExt: 1 77\n", "InOctets"), Some(77.0));
         Sample::default().read_stat("garbage");
+    }
+
+    #[test]
+    fn this_process_is_told_under_the_wanted_names() {
+        let process = Process::new(|name| name.starts_with("process_"));
+        assert!(process.names().all(|(name, _)| !name.starts_with("os_")));
+        assert_eq!(process.desc().len(), process.names().count());
+        let families = process.collect();
+        let resident = families.iter().find(|family| family.name() == "process_resident_memory_bytes");
+        assert!(resident.expect("a size").get_metric()[0].get_gauge().get_value() > 4096.0);
     }
 }
