@@ -59,7 +59,7 @@ async fn away(world: &World) {
     let began = Instant::now();
     let (code, _, said) = http.raw("GET", "/readyz").await;
     let took = began.elapsed();
-    assert!(took > Duration::from_secs(1) && took < Duration::from_secs(5), "{took:?}");
+    assert!(took > Duration::from_secs(1) && took < Duration::from_secs(15), "{took:?}");
     let away = "[+]ping ok\n[-]etcd failed: reason withheld\n[-]etcd-readiness failed: reason withheld\n[+]informer-sync ok\n\
         readyz check failed\n";
     assert_eq!((code, text(&said)), (500, away.to_owned()));
@@ -69,7 +69,7 @@ async fn away(world: &World) {
     for path in ["/livez", "/readyz?exclude=etcd&exclude=etcd-readiness", "/readyz/ping"] {
         assert_eq!(http.raw("GET", path).await.0, 200, "{path}");
     }
-    assert!(began.elapsed() < Duration::from_secs(1), "nobody waits for the store");
+    assert!(began.elapsed() < Duration::from_secs(2), "nobody waits for the store, which takes two seconds");
 
     silence.send(false).expect("somebody listens");
     for _ in 0..100 {

@@ -2,6 +2,11 @@
 
 mod common;
 
+use std::{
+    sync::atomic::{AtomicBool, Ordering::Relaxed},
+    time::{Duration, Instant},
+};
+
 use common::{
     World,
     http::{Answer, Http},
@@ -41,7 +46,7 @@ async fn until(http: &mut Http, path: &str, is: impl Fn(&Answer) -> bool) -> Ans
         if is(&found) {
             return found;
         }
-        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        tokio::time::sleep(Duration::from_millis(20)).await;
     }
     panic!("{path} is still {}", get(http, path).await.body);
 }
@@ -108,7 +113,7 @@ fn nothing_is_left_behind() {
                     0
                 });
             }
-            tokio::time::sleep(std::time::Duration::from_millis(5 * round)).await;
+            tokio::time::sleep(Duration::from_millis(5 * round)).await;
             assert_eq!(http.json("DELETE", &one("busy"), Value::Null).await.code, 200);
             while let Some(code) = makers.join_next().await {
                 assert!(matches!(code, Ok(403 | 404)), "{code:?}");
@@ -120,8 +125,16 @@ fn nothing_is_left_behind() {
     });
 }
 
+static GONE: AtomicBool = AtomicBool::new(false);
+
+/// Answers once the namespace is gone; the thread's other work goes on meanwhile.
 fn slowly(object: Value, desired: &str) -> Value {
-    std::thread::sleep(std::time::Duration::from_millis(500));
+    tokio::task::block_in_place(|| {
+        let began = Instant::now();
+        while !GONE.load(Relaxed) && began.elapsed() < Duration::from_secs(20) {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    });
     webhook::moved(object, desired, &[])
 }
 
@@ -145,10 +158,11 @@ fn what_takes_long_to_make_is_not_left_behind() {
             maker.json("POST", "/apis/ex.io/v2/namespaces/brief/slows", slow).await.code
         });
         while hook.calls() == 0 {
-            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+            tokio::time::sleep(Duration::from_millis(5)).await;
         }
         assert_eq!(http.json("DELETE", &one("brief"), Value::Null).await.code, 200);
         until(&mut http, &one("brief"), |found| found.code == 404).await;
+        GONE.store(true, Relaxed);
         assert_eq!(made.await.unwrap(), 404);
         assert_eq!(get(&mut http, "/apis/ex.io/v1/slows").await.body["items"], json!([]));
     });
