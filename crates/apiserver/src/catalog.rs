@@ -101,7 +101,20 @@ impl Catalog {
         for resource in self.resources().filter(|resource| resource.namespaced) {
             found.entry(resource.prefix()).or_insert_with(|| resource.clone());
         }
+        for resource in self.unserved().filter(|resource| resource.namespaced) {
+            found.entry(resource.prefix()).or_insert_with(|| Arc::new(resource));
+        }
         found.into_values().collect()
+    }
+
+    /// What is stored of definitions that serve no version.
+    fn unserved(&self) -> impl Iterator<Item = Resource> + '_ {
+        let is_served = |definition: &Definition| {
+            let versions = definition.object["spec"]["versions"].as_array();
+            versions.is_some_and(|versions| versions.iter().any(|version| version["served"] == true))
+        };
+        let definitions = self.definitions.values().filter(move |definition| !is_served(definition));
+        definitions.filter_map(|definition| crd::stored_resource(definition))
     }
 
     /// Groups in the order of their names, the core group first, each with its versions, best first.

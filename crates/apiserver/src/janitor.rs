@@ -10,12 +10,12 @@ use serde_json::Value;
 use crate::{
     builtin,
     catalog::{Catalog, Definition},
-    crd, object,
+    crd, keeper, object,
     resource::{Resource, Role},
     rest::{Api, encode, stored},
     serve::auth::User,
     status::Result,
-    store::{self, Change, Entry, Seen},
+    store::{self, Change, Entry, Outcome, Seen},
 };
 
 const LOOK_EVERY: Duration = Duration::from_secs(5);
@@ -44,7 +44,7 @@ pub async fn run(api: Api) {
 }
 
 /// True if nothing is left that waits.
-async fn clean(api: &Api) -> Result<bool> {
+pub(crate) async fn clean(api: &Api) -> Result<bool> {
     let mut done = true;
     let catalog = api.catalog.borrow().clone();
     for definition in catalog.definitions.values() {
@@ -97,8 +97,7 @@ async fn end_definition(api: &Api, key: &str) -> Result<bool> {
     let Some(entry) = api.store.get(key).await? else { return Ok(true) };
     let mut found = crd::parse(&entry.value).unwrap_or_default();
     let definition = Definition { key: key.to_owned(), revision: entry.revision, object: found.clone() };
-    let resource = crd::resources(&definition, false).into_iter().next();
-    if let Some(resource) = &resource
+    if let Some(resource) = &crd::stored_resource(&definition)
         && !empty(api, resource, &resource.prefix(), None).await?
     {
         return Ok(false);
@@ -117,7 +116,7 @@ async fn end_definition(api: &Api, key: &str) -> Result<bool> {
     Ok(true)
 }
 
-/// Deletes everything in a namespace, then the namespace.
+/// Deletes everything in a namespace, then the namespace, unless there are kinds that this server does not know of yet.
 async fn end_namespace(api: &Api, namespaces: &Resource, entry: &Entry, mut found: Value) -> Result<bool> {
     let name = object::meta(&found, "name").to_owned();
     let catalog = api.catalog.borrow().clone();
@@ -129,22 +128,22 @@ async fn end_namespace(api: &Api, namespaces: &Resource, entry: &Entry, mut foun
         return Ok(false);
     }
     let seen = Seen { key: entry.key.clone(), revision: entry.revision };
+    let all_known = [keeper::all_known(&catalog)];
     let kept = found["spec"]["finalizers"]
         .as_array()
         .into_iter()
         .flatten()
         .filter(|name| *name != builtin::NAMESPACE_FINALIZER);
     let kept: Vec<Value> = kept.cloned().collect();
+    let mut outcome = None;
     if kept.is_empty() && object::list(&found, "finalizers").is_empty() {
-        api.store.write(&seen, &[], Change::Delete).await?;
-        return Ok(true);
-    }
-    if found["spec"]["finalizers"] != Value::from(kept.clone()) {
+        outcome = Some(api.store.write(&seen, &all_known, Change::Delete).await?);
+    } else if found["spec"]["finalizers"] != Value::from(kept.clone()) {
         found["spec"]["finalizers"] = kept.into();
         let bytes = encode(namespaces, &found).to_string();
-        api.store.write(&seen, &[], Change::Put(bytes.as_bytes())).await?;
+        outcome = Some(api.store.write(&seen, &all_known, Change::Put(bytes.as_bytes())).await?);
     }
-    Ok(true)
+    Ok(outcome != Some(Outcome::GuardMoved))
 }
 
 /// Deletes all objects under a prefix; true if none is left. Who deletes a definition has deleted its objects, so policies are

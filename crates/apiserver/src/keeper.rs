@@ -12,12 +12,17 @@ use crate::{
     crd,
     serve::metrics::Metrics,
     status::Result,
-    store::{self, Entry, Store},
+    store::{self, Entry, Guard, Store},
 };
 
 const RETRY_AFTER: Duration = Duration::from_millis(500);
 
-fn prefix() -> String {
+/// That no definition was written after those that are in a catalog.
+pub fn all_known(catalog: &Catalog) -> Guard {
+    Guard::NothingAfter { prefix: prefix(), revision: catalog.revision }
+}
+
+pub fn prefix() -> String {
     store::prefix(builtin::DEFINITIONS.0, builtin::DEFINITIONS.2)
 }
 

@@ -26,6 +26,13 @@ async fn bolt(http: &mut Http, metadata: Value) {
     assert_eq!(made.code, 201, "{}", made.body);
 }
 
+async fn serve(http: &mut Http, path: &str, served: bool) {
+    let mut changed = http.json("GET", path, Value::Null).await.body;
+    changed["spec"]["versions"][0]["served"] = served.into();
+    let done = http.json("PUT", path, changed).await;
+    assert_eq!(done.code, 200, "{}", done.body);
+}
+
 async fn until_gone(http: &mut Http, path: &str) {
     for _ in 0..500 {
         if http.json("GET", path, Value::Null).await.code == 404 {
@@ -53,6 +60,43 @@ fn objects_go_with_a_definition_that_was_replaced() {
         until_gone(&mut http, &path).await;
         define(&mut http, definition()).await;
         assert_eq!(http.json("GET", BOLTS, Value::Null).await.body["items"], json!([]));
+    });
+}
+
+/// Objects whose definition serves no version are in the store all the same, and would come back with the next one that does.
+#[test]
+fn objects_that_are_not_served_go_too() {
+    let world = World::start();
+    world.run(async {
+        let mut http = Http::connect(world.api()).await;
+        let path = format!("{DEFINITIONS}/bolts.ex.io");
+        define(&mut http, definition()).await;
+        bolt(&mut http, json!({"name": "a"})).await;
+        serve(&mut http, &path, false).await;
+        assert_eq!(http.json("GET", BOLTS, Value::Null).await.code, 404);
+        assert_eq!(http.json("DELETE", &path, Value::Null).await.code, 200);
+        until_gone(&mut http, &path).await;
+        define(&mut http, definition()).await;
+        assert_eq!(http.json("GET", BOLTS, Value::Null).await.body["items"], json!([]));
+    });
+}
+
+#[test]
+fn objects_that_are_not_served_go_with_their_namespace() {
+    let world = World::start();
+    world.run(async {
+        let mut http = Http::connect(world.api()).await;
+        let path = format!("{DEFINITIONS}/bolts.ex.io");
+        define(&mut http, definition()).await;
+        assert_eq!(http.json("POST", "/api/v1/namespaces", json!({"metadata": {"name": "n"}})).await.code, 201);
+        let bolts = "/apis/ex.io/v1/namespaces/n/bolts";
+        let bolt = json!({"apiVersion": "ex.io/v1", "kind": "Bolt", "metadata": {"name": "a"}});
+        assert_eq!(http.json("POST", bolts, bolt).await.code, 201);
+        serve(&mut http, &path, false).await;
+        assert_eq!(http.json("DELETE", "/api/v1/namespaces/n", Value::Null).await.code, 200);
+        until_gone(&mut http, "/api/v1/namespaces/n").await;
+        serve(&mut http, &path, true).await;
+        assert_eq!(http.json("GET", "/apis/ex.io/v1/bolts", Value::Null).await.body["items"], json!([]));
     });
 }
 

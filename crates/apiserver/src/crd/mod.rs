@@ -90,6 +90,12 @@ pub fn resources(definition: &Definition, field_gates: bool) -> Vec<Resource> {
     served.map(of).collect()
 }
 
+/// What is stored of a definition, served or not, for those who delete it.
+pub fn stored_resource(definition: &Definition) -> Option<Resource> {
+    let stored = storage_version(&definition.object).filter(|_| is_established(&definition.object))?;
+    Some(resource(definition, stored, Arc::new(types(&definition.object)), false))
+}
+
 /// What users of a version are told that is deprecated without a text of its own: of newer ones the best.
 fn deprecation(spec: &Value, version: &str) -> String {
     let (group, kind) =

@@ -53,7 +53,7 @@ use crate::{
     admission::Policies,
     builtin,
     catalog::Catalog,
-    method, object,
+    keeper, method, object,
     resource::{Resource, Role},
     route::Target,
     serve::{accept::Form, auth::User, metrics::Metrics, query::Query, style::Style},
@@ -127,13 +127,20 @@ impl Api {
     /// Waits until this server has seen that a definition or the policies have changed.
     async fn guards_moved(&self, guards: &[Guard]) -> Result<()> {
         let (mut catalog, mut policies) = (self.catalog.clone(), self.policies.clone());
+        let definitions = keeper::prefix();
         let changed = |catalog: &Arc<Catalog>| {
             let of = |key: &str| catalog.definitions.get(key).map_or(0, |now| now.revision);
-            guards.iter().any(|guard| matches!(guard, Guard::Same(seen) if of(&seen.key) != seen.revision))
+            guards.iter().any(|guard| match guard {
+                Guard::Same(seen) => of(&seen.key) != seen.revision,
+                Guard::NothingAfter { prefix, revision } => *prefix == definitions && *revision < catalog.revision,
+            })
         };
         let newer = |policies: &Arc<Policies>| {
             let now = policies.revision;
-            guards.iter().any(|guard| matches!(guard, Guard::NothingAfter { revision, .. } if *revision < now))
+            let is_older = |prefix: &str, revision| prefix != definitions && revision < now;
+            guards
+                .iter()
+                .any(|guard| matches!(guard, Guard::NothingAfter { prefix, revision } if is_older(prefix, *revision)))
         };
         let moved = async {
             tokio::select! {

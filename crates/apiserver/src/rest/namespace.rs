@@ -5,29 +5,37 @@ use serde_json::{Value, json};
 use super::{Api, admit::Scope};
 use crate::{
     builtin::NAMESPACE_FINALIZER,
-    object,
+    keeper, object,
     resource::{Resource, Role},
     status::Result,
+    store::Guard,
 };
 
 impl Api {
-    /// Whether nothing is in a namespace. Nothing new comes into one that is on its way out.
-    pub async fn is_vacant(&self, namespace: &str) -> Result<bool> {
+    /// Whether nothing is in a namespace: then, what that relies on. Nothing new comes into one that is on its way out.
+    async fn vacant(&self, namespace: &str) -> Result<Option<Guard>> {
         let catalog = self.catalog.borrow().clone();
         for resource in catalog.namespaced() {
             if !self.store.list(&resource.prefix_in(Some(namespace)), None, 1, 0).await?.entries.is_empty() {
-                return Ok(false);
+                return Ok(None);
             }
         }
-        Ok(true)
+        Ok(Some(keeper::all_known(&catalog)))
     }
 
-    /// Whether an update that leaves a namespace without finalizers is its end. Who takes them off by `finalize` answers for what is in
-    /// it, as in Kubernetes; by any other write it does not go before its content.
-    pub(super) async fn may_end(&self, resource: &Resource, object: &Value, scope: Scope) -> Result<bool> {
+    /// Whether an update is the end of what it is written to, as nobody holds it any more: then, what that relies on. Who takes the
+    /// finalizers of a namespace off by `finalize` answers for what is in it, as in Kubernetes; by any other write it does not go
+    /// before its content.
+    pub(super) async fn end(&self, resource: &Resource, object: &Value, scope: Scope) -> Result<Option<Vec<Guard>>> {
+        if !object::is_deleting(object)
+            || !object::list(object, "finalizers").is_empty()
+            || has_own_end(resource, object)
+        {
+            return Ok(None);
+        }
         match resource.role == Role::Namespace && scope != Scope::Finalize {
-            true => self.is_vacant(object::meta(object, "name")).await,
-            false => Ok(true),
+            true => Ok(self.vacant(object::meta(object, "name")).await?.map(|guard| vec![guard])),
+            false => Ok(Some(Vec::new())),
         }
     }
 }
@@ -67,7 +75,7 @@ pub fn finish(object: &mut Value, old: Option<&Value>, scope: Scope) {
 }
 
 /// Whether a namespace that goes is still held by those who empty it.
-pub fn has_own_end(resource: &Resource, object: &Value) -> bool {
+pub(super) fn has_own_end(resource: &Resource, object: &Value) -> bool {
     resource.role == Role::Namespace && !finalizers(object).is_empty()
 }
 

@@ -12,7 +12,7 @@ use crate::{
     admission::{self, Policies},
     builtin,
     catalog::Catalog,
-    keeper,
+    janitor, keeper,
     patch::{MERGE, Patch},
     route::{Route, Target, parse},
     serve::{
@@ -162,5 +162,33 @@ async fn a_write_waits_until_the_server_has_seen_the_policy() {
         )
     };
     assert_eq!((create.await.unwrap(), delete.await.unwrap()), (denied("after"), denied("before")));
+    member.stop().await;
+}
+
+/// What it does not know of it cannot empty: the namespace would go, and leave its content behind.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_namespace_is_not_ended_by_who_does_not_know_its_content() {
+    let dir = tempfile::tempdir().unwrap();
+    let (member, endpoint) = member::start(&dir.path().join("member")).await;
+    let store = Store::connect(vec![endpoint], None).await.unwrap();
+    let (api, catalog, _policies) = stale_server(&store).await;
+
+    // Another server takes a definition and an object of it, and the namespace is to go.
+    let key = format!("{}things.g.example.com", prefix(builtin::DEFINITIONS.0, builtin::DEFINITIONS.2));
+    put(&store, key, &definition(true)).await;
+    let thing = format!("{}n/a", prefix("g.example.com", "things"));
+    let metadata = json!({"name": "a", "namespace": "n"});
+    put(&store, thing.clone(), &json!({"apiVersion": "g.example.com/v1", "kind": "Thing", "metadata": metadata})).await;
+    let namespace = format!("{}n", prefix("", "namespaces"));
+    let metadata = json!({"name": "n", "deletionTimestamp": "2026-01-01T00:00:00Z"});
+    put(&store, namespace.clone(), &json!({"metadata": metadata, "spec": {"finalizers": ["kubernetes"]}})).await;
+
+    assert!(!janitor::clean(&api).await.unwrap(), "there is something left to do");
+    assert!(store.get(&thing).await.unwrap().is_some());
+    assert!(store.get(&namespace).await.unwrap().is_some(), "it went before its content");
+    catalog.send_replace(Arc::new(keeper::load(&store, true).await.unwrap()));
+    assert!(janitor::clean(&api).await.unwrap());
+    assert!(store.get(&thing).await.unwrap().is_none());
+    assert!(store.get(&namespace).await.unwrap().is_none());
     member.stop().await;
 }

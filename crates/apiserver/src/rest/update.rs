@@ -23,7 +23,7 @@ use crate::{
     schema,
     serve::answer::Warnings,
     status::{Result, Status},
-    store::{Change, Outcome, Seen},
+    store::{Change, Guard, Outcome, Seen},
 };
 
 impl Api {
@@ -68,12 +68,11 @@ impl Api {
                 Some(kept) => encode(&resource, &kept),
                 None => self.encoded(&resource, &object).await?,
             };
-            let gone = object::is_deleting(&object)
-                && object::list(&object, "finalizers").is_empty()
-                && !namespace::has_own_end(&resource, &object)
-                && self.may_end(&resource, &object, scope).await?;
+            let end = self.end(&resource, &object, scope).await?;
+            let gone = end.is_some();
             let object = versions::answer(&resource, &mut views, object, &value).await?;
-            let guards = Api::guards(&resource, policed);
+            let guards: Vec<Guard> =
+                Api::guards(&resource, policed).into_iter().chain(end.into_iter().flatten()).collect();
             if dry_run || (value == raw && !gone) {
                 // What was not taken was judged by gates, and those must be the ones of now.
                 if resource.gating.is_some() && !self.store.still(&guards).await? {
