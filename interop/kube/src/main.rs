@@ -14,10 +14,10 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use kube::{
     Api, Client, CustomResource, CustomResourceExt, ResourceExt,
     api::{DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams},
-    core::ApiResource,
+    core::{ApiResource, PartialObjectMeta},
     discovery::Discovery,
     runtime::{
-        WatchStreamExt, metadata_watcher,
+        WatchStreamExt,
         wait::{await_condition, conditions},
         watcher,
     },
@@ -128,7 +128,8 @@ async fn watches(foos: &Api<Foo>) -> Result<()> {
         let second = tokio::time::timeout(WAIT_MAX, events.try_next()).await??;
         ensure!(second.is_some_and(|foo| foo.labels().get("by").is_some_and(|by| by == label)), "{label}: a change");
     }
-    let mut events = Box::pin(metadata_watcher(foos.clone(), watcher::Config::default()).applied_objects());
+    let metadata: Api<PartialObjectMeta<Foo>> = Api::default_namespaced(foos.clone().into_client());
+    let mut events = Box::pin(watcher(metadata, watcher::Config::default()).applied_objects());
     let first = tokio::time::timeout(WAIT_MAX, events.try_next()).await??;
     ensure!(first.is_some_and(|meta| meta.name_any() == "baz"), "metadata alone");
     Ok(())

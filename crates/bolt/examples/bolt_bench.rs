@@ -1,4 +1,4 @@
-//! How fast the engine is here: `cargo run --release -p bolt --example bench [dir]`. Writes about 400 MB to `dir`.
+//! How fast the engine is here: `cargo run --release -p bolt --example bolt_bench [dir]`. Writes about 400 MB to `dir`.
 //!
 //! Keys are revisions as etcd writes them (17 bytes, rising), values 256 random bytes, every commit is synced.
 

@@ -1,4 +1,4 @@
-//! How fast and how large the store is, without a server around it. `cargo run --release -p mvcc --example bench [keys]`
+//! How fast and how large the store is, without a server around it. `cargo run --release -p mvcc --example mvcc_bench [keys]`
 //! Times are those of the processor, so that a busy machine matters less.
 
 use std::{
