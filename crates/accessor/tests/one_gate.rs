@@ -1,8 +1,6 @@
 //! One gate from nothing to nothing: added, previewed, on by default, retired. `gates.toml` is the only file that is edited, by
 //! commands; controllers and operators of each release run on what was made from it, and behave as it says.
 
-#[path = "../../apiserver/tests/common/member.rs"]
-mod member;
 mod support;
 
 use std::{
@@ -14,6 +12,7 @@ use std::{
 
 use featureset::GatesFile;
 use kubeapi::{Kube, Place};
+use playground::Playground;
 use serde_json::{Value, json};
 use support::Operator;
 
@@ -150,9 +149,8 @@ async fn install(kube: &Kube, manifests: &Path) {
 #[tokio::test(flavor = "multi_thread")]
 async fn added_previewed_proven_retired() {
     let dir = tempfile::tempdir().unwrap();
-    let (member, endpoint) = member::start(&dir.path().join("member")).await;
-    let api = apiserver::Server::start(apiserver::Options::new(vec![endpoint], dir.path().join("api"))).await.unwrap();
-    let kubeconfig = api.kubeconfig().to_owned();
+    let playground = Playground::start().unwrap();
+    let kubeconfig = playground.kubeconfig().to_owned();
     let kube = Kube::connect(Some(&kubeconfig)).await.unwrap();
     let world = World { dir: dir.path().join("product"), kubeconfig, kube };
     world.write(
@@ -235,6 +233,4 @@ async fn added_previewed_proven_retired() {
 
     drop((first, second, third));
     controller.stop().await;
-    api.stop().await;
-    member.stop().await;
 }

@@ -1,7 +1,5 @@
 //! Two operators as processes follow their own versions through a change of the set, an upgrade and back. Restarts are counted.
 
-#[path = "../../apiserver/tests/common/member.rs"]
-mod member;
 mod support;
 
 use std::{path::PathBuf, time::Duration};
@@ -9,6 +7,7 @@ use std::{path::PathBuf, time::Duration};
 use accessor::Kube;
 use featureset::{GatesFile, object::ClusterOperator};
 use kubeapi::Place;
+use playground::Playground;
 use serde_json::{Value, json};
 use support::Operator;
 
@@ -119,12 +118,8 @@ impl Controller {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn each_sees_the_row_of_its_own_version() {
-    let dir = tempfile::tempdir().unwrap();
-    let (member, endpoint) = member::start(&dir.path().join("member")).await;
-    let mut options = apiserver::Options::new(vec![endpoint], dir.path().join("api"));
-    options.listen = "127.0.0.1:0".parse().unwrap();
-    let api = apiserver::Server::start(options).await.unwrap();
-    let kubeconfig = api.kubeconfig().to_owned();
+    let playground = Playground::start().unwrap();
+    let kubeconfig = playground.kubeconfig().to_owned();
     let world = World { kube: Kube::connect(Some(&kubeconfig)).await.unwrap(), kubeconfig: kubeconfig.clone() };
     world.install().await;
 
@@ -216,6 +211,4 @@ async fn each_sees_the_row_of_its_own_version() {
 
     drop((one, hook, upgraded));
     old.stop().await;
-    api.stop().await;
-    member.stop().await;
 }

@@ -4,8 +4,9 @@ use std::{error::Error, net::SocketAddr, path::PathBuf, process::ExitCode, time:
 
 use apiserver::{EtcdUser, Options, Server};
 use clap::Parser;
+use playground::Member;
 
-use crate::{embedded::Embedded, signal::StopSignal};
+use crate::signal::StopSignal;
 
 /// What the help of the server says about these commands.
 pub const HELP: &str = "\nCommands:\n\n  \
@@ -99,6 +100,10 @@ fn start(store: Store, common: Common, talkative: bool) -> ExitCode {
         eprintln!("lockgate: {error}");
         return ExitCode::FAILURE;
     }
+    if let Err(error) = failpoint::setup_from_env() {
+        eprintln!("lockgate: {error}");
+        return ExitCode::FAILURE;
+    }
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => {
@@ -119,11 +124,11 @@ fn start(store: Store, common: Common, talkative: bool) -> ExitCode {
 
 async fn serve(store: Store, common: Common, talkative: bool) -> Result<StopSignal, Box<dyn Error>> {
     let etcd_user = store.user()?;
-    let embedded = match store.etcd_servers.is_empty() {
-        true => Some(Embedded::start(&common.data_dir.join("member")).await?),
+    let member = match store.etcd_servers.is_empty() {
+        true => Some(Member::start(&common.data_dir.join("member")).await?),
         false => None,
     };
-    let etcd_servers = embedded.as_ref().map_or(store.etcd_servers, |embedded| vec![embedded.endpoint.clone()]);
+    let etcd_servers = member.as_ref().map_or(store.etcd_servers, |member| vec![member.endpoint().to_owned()]);
     let options = Options {
         etcd_user,
         listen: common.listen,
@@ -139,12 +144,24 @@ async fn serve(store: Store, common: Common, talkative: bool) -> Result<StopSign
     } else {
         tracing::info!(url = server.url(), kubeconfig = %kubeconfig.display(), "serving custom resources");
     }
-    let signal = StopSignal::wait().await;
+    let signal = tokio::select! {
+        signal = StopSignal::wait() => signal,
+        // Nothing brings it back within this process, and whoever restarts what ended can.
+        why = failed(member.as_ref()) => return Err(format!("the embedded member has stopped: {why}").into()),
+    };
     server.stop().await;
-    if let Some(embedded) = embedded {
-        let _ = tokio::time::timeout(server::STOP_MAX, embedded.server.stop()).await;
+    if let Some(member) = member {
+        member.stop().await;
     }
     Ok(signal)
+}
+
+/// Resolves when the embedded member, if there is one, has stopped by itself.
+async fn failed(member: Option<&Member>) -> String {
+    match member {
+        Some(member) => member.failed().await,
+        None => std::future::pending().await,
+    }
 }
 
 fn first_steps(url: &str, store: &str, kubeconfig: &str) -> String {

@@ -1,7 +1,6 @@
 //! The lockgate server.
 
 mod api_command;
-mod embedded;
 mod follow_command;
 mod ofrep_command;
 mod operator_command;

@@ -6,7 +6,8 @@ mod common;
 
 use std::{
     fs,
-    process::Command,
+    io::{BufRead, BufReader},
+    process::{Command, Stdio},
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
@@ -14,7 +15,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use client::{Client, Get, Put};
+use client::{Client, ConnectOptions, Get, Put};
 use common::{BINARY, Ended, Member, Place};
 
 const ERROR: &str = "the disk is gone";
@@ -102,6 +103,33 @@ async fn of_the_database() {
         answered = found;
         member.stop();
     }
+}
+
+/// An API server without its store would be of no use, and nobody would know why.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn of_the_member_within_a_playground() {
+    if !is_possible() {
+        return;
+    }
+    let dir = tempfile::tempdir().expect("a directory");
+    let mut playground = Command::new(BINARY)
+        .args(["playground", "--listen", "127.0.0.1:0", "--data-dir"])
+        .arg(dir.path())
+        .env("GOFAIL_FAILPOINTS", format!("walBeforeSync=60*off->return(\"{ERROR}\")"))
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("it starts");
+    let mut first = String::new();
+    BufReader::new(playground.stdout.as_mut().expect("a pipe")).read_line(&mut first).expect("it says where it is");
+    let store = first.trim().trim_end_matches('.').rsplit(' ').next().expect("an address");
+    let client = Client::connect([store], ConnectOptions::new()).await.expect("a client");
+    write(&client, &AtomicU64::new(0)).await;
+
+    let ended = playground.wait_with_output().expect("it ends");
+    let said = String::from_utf8_lossy(&ended.stderr);
+    assert_eq!(ended.status.code(), Some(1), "{said}");
+    assert!(said.contains("lockgate: the embedded member has stopped: ") && said.contains(ERROR), "{said}");
 }
 
 /// Puts rising numbers until the member is gone; gives the last that was sent.

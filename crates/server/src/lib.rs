@@ -30,6 +30,7 @@ mod users;
 mod wakeups;
 mod workers;
 
+pub use listen::ListenError;
 pub use server::{RunError, STOP_MAX, Server};
 
 /// What this binary answers when asked for its version: plain semver, since tools parse it.

@@ -4,6 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue};
+use playground::Member;
 use serde_json::{Value, json};
 use tokio::sync::{Notify, watch};
 
@@ -25,9 +26,6 @@ use crate::{
     },
     store::{Change, Seen, Store, prefix},
 };
-
-#[path = "../../tests/common/member.rs"]
-mod member;
 
 const THING: &str = "/apis/g.example.com/v1/namespaces/default/things/a";
 
@@ -95,8 +93,8 @@ async fn stale_server(store: &Store) -> (Api, watch::Sender<Arc<Catalog>>, watch
 #[tokio::test(flavor = "multi_thread")]
 async fn a_write_waits_until_the_server_has_seen_the_flip() {
     let dir = tempfile::tempdir().unwrap();
-    let (member, endpoint) = member::start(&dir.path().join("member")).await;
-    let store = Store::connect(vec![endpoint], None).await.unwrap();
+    let member = Member::start(&dir.path().join("member")).await.unwrap();
+    let store = Store::connect(vec![member.endpoint().to_owned()], None).await.unwrap();
     let key = format!("{}things.g.example.com", prefix(builtin::DEFINITIONS.0, builtin::DEFINITIONS.2));
     put(&store, key.clone(), &definition(false)).await;
     put(&store, format!("{}default", prefix("", "namespaces")), &json!({"metadata": {"name": "default"}})).await;
@@ -126,8 +124,8 @@ async fn a_write_waits_until_the_server_has_seen_the_flip() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_write_waits_until_the_server_has_seen_the_policy() {
     let dir = tempfile::tempdir().unwrap();
-    let (member, endpoint) = member::start(&dir.path().join("member")).await;
-    let store = Store::connect(vec![endpoint], None).await.unwrap();
+    let member = Member::start(&dir.path().join("member")).await.unwrap();
+    let store = Store::connect(vec![member.endpoint().to_owned()], None).await.unwrap();
     put(&store, format!("{}default", prefix("", "namespaces")), &json!({"metadata": {"name": "default"}})).await;
     let (api, _catalog, policies) = stale_server(&store).await;
     let collection = target("/api/v1/namespaces/default/configmaps");
@@ -169,8 +167,8 @@ async fn a_write_waits_until_the_server_has_seen_the_policy() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_namespace_is_not_ended_by_who_does_not_know_its_content() {
     let dir = tempfile::tempdir().unwrap();
-    let (member, endpoint) = member::start(&dir.path().join("member")).await;
-    let store = Store::connect(vec![endpoint], None).await.unwrap();
+    let member = Member::start(&dir.path().join("member")).await.unwrap();
+    let store = Store::connect(vec![member.endpoint().to_owned()], None).await.unwrap();
     let (api, catalog, _policies) = stale_server(&store).await;
 
     // Another server takes a definition and an object of it, and the namespace is to go.

@@ -3,7 +3,6 @@
 
 pub mod board;
 pub mod http;
-mod member;
 pub mod webhook;
 
 use std::{
@@ -11,13 +10,14 @@ use std::{
     process::{Command, Stdio},
 };
 
+use playground::Member;
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
 
 /// Everything that runs; ends when dropped.
 pub struct World {
     api: Option<apiserver::Server>,
-    member: Option<server::Server>,
+    member: Option<Member>,
     pub endpoint: String,
     pub dir: TempDir,
     runtime: Runtime,
@@ -68,7 +68,8 @@ impl World {
     pub fn start_with(change: impl FnOnce(&mut apiserver::Options)) -> World {
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("threads");
         let dir = tempfile::tempdir().expect("temporary directory");
-        let (member, endpoint) = runtime.block_on(member::start(&dir.path().join("member")));
+        let member = runtime.block_on(Member::start(&dir.path().join("member"))).expect("a member");
+        let endpoint = member.endpoint().to_owned();
         let mut options = apiserver::Options::new(vec![endpoint.clone()], dir.path().join("api"));
         change(&mut options);
         let api = runtime.block_on(apiserver::Server::start(options)).expect("API server");

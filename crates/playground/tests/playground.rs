@@ -1,0 +1,93 @@
+//! The playground as a test of a controller uses it: with a client of its own, in whatever runtime the test has.
+
+use std::{
+    net::TcpStream,
+    path::Path,
+    time::{Duration, Instant},
+};
+
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::{
+    Api, Client, Config, ResourceExt,
+    api::{PostParams, WatchParams},
+    config::{KubeConfigOptions, Kubeconfig},
+};
+use playground::{Playground, StartError};
+use serde_json::json;
+
+async fn client(kubeconfig: &Path) -> Client {
+    let kubeconfig = Kubeconfig::read_from(kubeconfig).expect("a kubeconfig");
+    let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await.expect("it is whole");
+    Client::try_from(config).expect("a client")
+}
+
+async fn maps(playground: &Playground) -> Api<ConfigMap> {
+    Api::default_namespaced(client(playground.kubeconfig()).await)
+}
+
+fn greeting() -> ConfigMap {
+    let map = json!({"metadata": {"name": "greeting"}, "data": {"text": "hello"}});
+    serde_json::from_value(map).expect("a config map")
+}
+
+/// Whether somebody listens there.
+fn answers(address: &str) -> bool {
+    let address = address.trim_start_matches("https://").parse().expect("an address");
+    TcpStream::connect_timeout(&address, Duration::from_secs(1)).is_ok()
+}
+
+/// A runtime of one thread, as `#[tokio::test]` has, is not needed for the servers to go on.
+#[tokio::test]
+async fn a_test_has_a_server_of_its_own() {
+    let (one, other) = (Playground::start().expect("one"), Playground::start().expect("another"));
+    maps(&one).await.create(&PostParams::default(), &greeting()).await.expect("is created");
+    let read = maps(&one).await.get("greeting").await.expect("is there");
+    assert_eq!(read.data.expect("data")["text"], "hello");
+    assert!(maps(&other).await.get_opt("greeting").await.expect("an answer").is_none());
+}
+
+#[tokio::test]
+async fn a_dropped_one_leaves_nothing_behind() {
+    let playground = Playground::start().expect("a playground");
+    let (url, store) = (playground.url().to_owned(), playground.store().to_owned());
+    let dir = playground.kubeconfig().parent().expect("a directory").to_owned();
+    // A watch that goes on holds nothing up.
+    let _watch = maps(&playground).await.watch(&WatchParams::default(), "0").await.expect("a watch");
+    assert!(answers(&url) && answers(&store) && dir.exists());
+
+    let began = Instant::now();
+    drop(playground);
+    assert!(began.elapsed() < Duration::from_secs(5), "took {:?}", began.elapsed());
+    assert!(!answers(&url) && !answers(&store) && !dir.exists());
+}
+
+#[tokio::test]
+async fn what_is_kept_is_found_again() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let playground = Playground::start_in(dir.path(), |_| {}).expect("a playground");
+    let made = maps(&playground).await.create(&PostParams::default(), &greeting()).await.expect("is created");
+    drop(playground);
+    let playground = Playground::start_in(dir.path(), |_| {}).expect("it starts again");
+    let read = maps(&playground).await.get("greeting").await.expect("is there");
+    assert_eq!((read.uid(), read.resource_version()), (made.uid(), made.resource_version()));
+}
+
+#[test]
+fn what_cannot_start_says_why_and_leaves_no_server_behind() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = taken.local_addr().expect("its address");
+    let refused = Playground::start_in(dir.path(), |options| options.listen = address).err();
+    assert!(matches!(refused, Some(StartError::Api(_))), "{refused:?}");
+    assert_eq!(refused.expect("refused").to_string(), format!("failed to listen on {address}"));
+    // Its member has let go of the directory.
+    Playground::start_in(dir.path(), |_| {}).expect("starts");
+
+    let refused = Playground::start_in(dir.path(), |options| options.feature_gates = "Nonsense=true".into()).err();
+    assert_eq!(refused.expect("refused").to_string(), "--feature-gates: unrecognized feature gate: Nonsense");
+
+    let file = dir.path().join("file");
+    std::fs::write(&file, "").expect("a file");
+    let refused = Playground::start_in(&file, |_| {}).err();
+    assert!(matches!(refused, Some(StartError::Member(_))), "{refused:?}");
+}
