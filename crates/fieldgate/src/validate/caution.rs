@@ -103,14 +103,21 @@ fn of_gates_gone(old: &Declaration<'_>, new: &Stanza, at: &str) -> Vec<String> {
     let unfinished = gone.filter(|gate| gate.pre_release != PreRelease::Stable);
     unfinished
         .map(|gate| {
-            let paths: Vec<String> = gate.field_paths.iter().map(Path::to_string).collect();
-            let (name, stage) = (&gate.name, gate.pre_release);
-            format!(
-                "{at}.featureGates: feature gate {name:?} was {stage} and is gone, its fields are on: {}",
-                paths.join(", ")
-            )
+            let (name, stage, now) = (&gate.name, gate.pre_release, fields_of_gone(gate, new));
+            format!("{at}.featureGates: feature gate {name:?} was {stage} and is gone, {now}")
         })
         .collect()
+}
+
+/// A gate may be gone because it has another name now, or its fields are under others.
+fn fields_of_gone(gate: &Gate, new: &Stanza) -> String {
+    let off = || new.gates.iter().map(|located| &located.gate).filter(|gate| !gate.is_on());
+    let is_off = |path: &Path| off().any(|gate| gate.field_paths.iter().any(|other| other.covers_all(path)));
+    let on: Vec<String> = gate.field_paths.iter().filter(|path| !is_off(path)).map(Path::to_string).collect();
+    match on.is_empty() {
+        true => "others keep its fields off".to_owned(),
+        false => format!("its fields are on: {}", on.join(", ")),
+    }
 }
 
 /// A webhook converts whole objects, so defaults of other versions cannot be told apart from what callers send.
