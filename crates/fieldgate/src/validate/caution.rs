@@ -119,27 +119,3 @@ fn fields_of_gone(gate: &Gate, new: &Stanza) -> String {
         false => format!("its fields are on: {}", on.join(", ")),
     }
 }
-
-/// A webhook converts whole objects, so defaults of other versions cannot be told apart from what callers send.
-pub(super) fn foreign_defaults(spec: &Value, declaration: &Declaration<'_>) -> Option<String> {
-    let gated = declaration.stanza.get("featureGates").and_then(Value::as_array).is_some_and(|gates| !gates.is_empty());
-    let webhook = spec.pointer("/conversion/strategy").and_then(Value::as_str) == Some("Webhook");
-    let versions = spec.get("versions").and_then(Value::as_array)?;
-    let is = |version: &Value, what: &str| version.get(what) == Some(&Value::Bool(true));
-    let foreign = versions.iter().filter(|version| is(version, "served") && !is(version, "storage"));
-    let named = foreign.filter(|version| version.pointer("/schema/openAPIV3Schema").is_some_and(has_default));
-    let names: Vec<&str> = named.filter_map(|version| version.get("name")?.as_str()).collect();
-    (gated && webhook && !names.is_empty()).then(|| {
-        let (at, names) = (declaration.at, names.join(", "));
-        format!(
-            "{at}: defaults of {names} are not held back by gates, a webhook converts them; what they bring is dropped"
-        )
-    })
-}
-
-fn has_default(schema: &Value) -> bool {
-    let fields = schema.get("properties").and_then(Value::as_object);
-    schema.get("default").is_some()
-        || fields.is_some_and(|fields| fields.values().any(has_default))
-        || ["items", "additionalProperties"].iter().any(|below| schema.get(below).is_some_and(has_default))
-}
