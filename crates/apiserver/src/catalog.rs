@@ -31,7 +31,7 @@ pub struct Catalog {
     pub definitions: BTreeMap<String, Arc<Definition>>,
     resources: BTreeMap<Id, Arc<Resource>>,
     /// Whether gates of definitions are heeded (`CRDFieldLevelVersioning`).
-    field_gates: bool,
+    pub field_gates: bool,
     documents: OnceLock<Documents>,
 }
 

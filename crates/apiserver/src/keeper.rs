@@ -86,7 +86,8 @@ fn publish(catalog: &watch::Sender<Arc<Catalog>>, next: Catalog, metrics: &Metri
 
 fn count_gates(catalog: &Catalog, metrics: &Metrics) {
     metrics.gates.reset();
-    for definition in catalog.definitions.values() {
+    // A server that does not heed gates cannot say that one is off.
+    for definition in catalog.definitions.values().filter(|_| catalog.field_gates) {
         for gate in &crd::gates(&definition.object).gates {
             let labels = [definition.name(), gate.name.as_str(), gate.pre_release.as_str()];
             metrics.gates.with_label_values(&labels).set(i64::from(gate.is_on()));

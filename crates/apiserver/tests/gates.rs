@@ -186,3 +186,22 @@ fn with_the_feature_off_gates_are_not_taken() {
     world.kubectl(&["create", "-f", &data("my-cron.yaml")]).good();
     assert_eq!(field(&world, ".spec.replicas"), "2");
 }
+
+/// Gates that another server took are kept, and neither heeded nor told to be off.
+#[test]
+fn with_the_feature_off_gates_are_kept() {
+    if !has_kubectl() {
+        return;
+    }
+    let world = world();
+    let other = world.another_with(|options| options.feature_gates = "CRDFieldLevelVersioning=false".into());
+    let metrics = |api| world.kubectl_on(api, &["get", "--raw", "/metrics"], "").good();
+    let series = r#"fieldgate_enabled{crd="crontabs.stable.example.com",name="Scaling",stage="alpha"} 0"#;
+    assert!(metrics(world.api()).contains(series));
+    assert!(!metrics(&other).contains("fieldgate_enabled{"), "{}", metrics(&other));
+    world.kubectl_on(&other, &["create", "-f", &data("my-cron.yaml")], "").good();
+    assert_eq!(field(&world, ".spec.replicas"), "2");
+    world.kubectl_on(&other, &["label", "crd", "crontabs.stable.example.com", "a=b"], "").good();
+    let kept = world.kubectl(&["patch", "ct", "my-cron", "--type=merge", "-p", r#"{"spec":{"replicas":7}}"#]);
+    assert!(kept.err.contains("spec.replicas: not updated"), "{}", kept.err);
+}

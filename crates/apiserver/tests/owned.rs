@@ -185,11 +185,12 @@ fn old_updaters_are_put_together() {
 fn definition(enabled: bool) -> Value {
     let schema = json!({"type": "object", "properties": {"spec": {"type": "object", "properties": {
         "color": {"type": "string"}, "size": {"type": "integer"},
+        "dims": {"type": "object", "properties": {"depth": {"type": "integer"}, "width": {"type": "integer"}}},
         "pins": {"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"], "items":
             {"type": "object", "required": ["name"], "properties": {"name": {"type": "string"}, "level": {"type": "integer"}}}},
     }}}});
     let version = |name: &str, storage: bool| json!({"name": name, "served": true, "storage": storage, "schema": {"openAPIV3Schema": schema}});
-    let gate = json!({"name": "Extra", "preRelease": "alpha", "enabled": enabled, "fieldPaths": [".spec.size", ".spec.pins[*].level"]});
+    let gate = json!({"name": "Extra", "preRelease": "alpha", "enabled": enabled, "fieldPaths": [".spec.size", ".spec.pins[*].level", ".spec.dims.depth"]});
     json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": "cards.example.com"},
         "spec": {"group": "example.com", "scope": "Namespaced", "names": {"plural": "cards", "kind": "Card"},
             "versions": [version("v1", true), version("v2", false)], "customFeatureGates": {"featureGates": [gate]}}})
@@ -262,6 +263,45 @@ fn fields_behind_gates_are_neither_owned_nor_lost() {
         let path = format!("{DEFINITIONS}/cards.example.com");
         let answer = apply(&mut http, &path, "fieldManager=admin", &plain).await;
         assert_eq!((answer.code, answer.body["spec"].get("customFeatureGates")), (200, None));
+    });
+}
+
+/// What is applied goes when it is no longer applied, also what a gate has left nothing of.
+#[test]
+fn a_parent_of_which_a_gate_leaves_nothing_goes_with_its_applier() {
+    let world = World::start();
+    world.run(async {
+        let mut http = Http::connect(world.api()).await;
+        gate(&mut http, false).await;
+        let wish = |dims: Value| card("v1", json!({"color": "red", "dims": dims}));
+        let (all, none) = (wish(json!({"depth": 1})), card("v1", json!({"color": "red"})));
+        let made = apply(&mut http, CARD, "fieldManager=one", &all).await;
+        assert_eq!((made.code, &made.body["spec"]["dims"]), (201, &json!({})));
+        assert_eq!(entry(&made, "one")["fieldsV1"], json!({"f:spec": {"f:color": {}, "f:dims": {}}}));
+        assert_eq!(apply(&mut http, CARD, "fieldManager=one", &all).await.body, made.body);
+        // Of what is there already nobody takes anything by a value that is not taken.
+        let other = apply(&mut http, CARD, "fieldManager=two", &card("v1", json!({"dims": {"depth": 2}}))).await;
+        assert_eq!((other.code, &other.body), (200, &made.body));
+        let wide = apply(&mut http, CARD, "fieldManager=two", &card("v1", json!({"dims": {"width": 2}}))).await;
+        let again = apply(&mut http, CARD, "fieldManager=one", &all).await;
+        assert_eq!(again.body, wide.body, "an apply of the same is none");
+        let left = apply(&mut http, CARD, "fieldManager=one", &none).await;
+        assert_eq!(left.body["spec"]["dims"], json!({"width": 2}), "what others have stays");
+        let left = apply(&mut http, CARD, "fieldManager=two", &card("v1", json!({}))).await;
+        assert_eq!(left.body["spec"], json!({"color": "red"}));
+
+        let made = apply(&mut http, CARD, "fieldManager=one", &all).await;
+        assert_eq!(made.body["spec"]["dims"], json!({}));
+        let left = apply(&mut http, CARD, "fieldManager=one", &none).await;
+        assert_eq!(left.body["spec"], json!({"color": "red"}));
+        assert_eq!(entry(&left, "one")["fieldsV1"], json!({"f:spec": {"f:color": {}}}));
+
+        // A field that was taken while the gate was on is known by itself.
+        gate(&mut http, true).await;
+        let taken = apply(&mut http, CARD, "fieldManager=one", &all).await;
+        gate(&mut http, false).await;
+        let again = apply(&mut http, CARD, "fieldManager=one", &all).await;
+        assert_eq!(again.body, taken.body);
     });
 }
 

@@ -149,3 +149,28 @@ fn a_gate_on_the_count_holds_for_scales() {
         assert_eq!(kept.body["metadata"]["resourceVersion"], made.body["metadata"]["resourceVersion"]);
     });
 }
+
+/// A count that was never stored: the write is good, and leaves nothing to print.
+#[test]
+fn a_first_count_that_a_gate_keeps_out_is_no_error() {
+    let world = World::start();
+    world.run(async {
+        let mut http = Http::connect(world.api()).await;
+        define(&mut http, Some(false)).await;
+        let scale = format!("{FLOCK}/scale");
+        let made = http.json("POST", FLOCK.trim_end_matches("/f"), flock(json!({"kind": "geese"}))).await;
+        let put = json!({"apiVersion": "autoscaling/v1", "kind": "Scale", "metadata": {"name": "f"}, "spec": {"replicas": 8}});
+        let apply = ("PATCH", format!("{scale}?fieldManager=m"), "application/apply-patch+yaml");
+        let answers = [
+            http.merge(&scale, json!({"spec": {"replicas": 8}})).await,
+            http.merge(&format!("{scale}?dryRun=All"), json!({"spec": {"replicas": 8}})).await,
+            http.json("PUT", &scale, put.clone()).await,
+            http.send(apply.0, &apply.1, apply.2, put.to_string()).await,
+        ];
+        for answer in answers {
+            assert_eq!((answer.code, &answer.body["spec"]), (200, &json!({})), "{}", answer.body);
+            assert_eq!(answer.body["metadata"]["resourceVersion"], made.body["metadata"]["resourceVersion"]);
+            assert!(answer.warnings.iter().any(|text| text.contains("spec.count: dropped")), "{:?}", answer.warnings);
+        }
+    });
+}

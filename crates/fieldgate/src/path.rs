@@ -37,6 +37,12 @@ impl Path {
         reaches && self.steps.iter().zip(&other.steps).all(|(a, b)| a.can_be(b))
     }
 
+    /// Whether every field at `other` lies at or below a field at `self`.
+    pub fn covers_all(&self, other: &Path) -> bool {
+        let reaches = self.steps.len() <= other.steps.len();
+        reaches && self.steps.iter().zip(&other.steps).all(|(a, b)| *a == Step::Each || a == b)
+    }
+
     /// Whether both can name the same field: `.m['k'].a` and `.m[*].a` can.
     pub fn can_equal(&self, other: &Path) -> bool {
         self.steps.len() == other.steps.len() && self.covers(other)

@@ -2,6 +2,7 @@
 
 mod caution;
 mod cel;
+mod foreign;
 mod gate;
 mod overlap;
 mod path;
@@ -59,7 +60,7 @@ pub struct Verdict {
 pub fn validate_crd(spec: &Value, old: Option<&Value>) -> Verdict {
     let new = Declaration::of_crd(spec);
     let mut verdict = validate(&new, old.map(Declaration::of_crd).as_ref());
-    verdict.warnings.extend(caution::foreign_defaults(spec, &new));
+    verdict.warnings.extend(foreign::cautions(spec, &new));
     verdict
 }
 

@@ -89,6 +89,7 @@ impl Writer<'_> {
         let id = own.id();
         let last = managers.claims.get(&id).cloned();
         own.time = last.as_ref().and_then(|last| last.time.clone());
+        own.set = self.emptied(node, live, config, last.as_ref()).union(&own.set);
         managers.put(own);
         let (object, wanted) =
             self.laid_over(node, live, config, |merged| self.prune(merged, &managers, last.as_ref()))?;
@@ -154,6 +155,17 @@ impl Writer<'_> {
     fn unfrozen(&self, set: Set) -> Set {
         let open = self.gating.and_then(|gating| Set::parse(&gating.unfrozen(&set.to_json()).ok()?).ok());
         self.reset.filter(open.unwrap_or(set))
+    }
+
+    /// Fields of which gates leave nothing but themselves, as far as this manager makes them or has done so. Nobody else has them, so
+    /// they must be its own to go when it no longer applies them.
+    fn emptied(&self, node: &Node, live: &Value, config: &Value, last: Option<&Claim>) -> Set {
+        if self.gating.is_none() {
+            return Set::default();
+        }
+        let left = self.reset.filter(fields(node, &self.allowed(config)).difference(&fields(node, config)));
+        let made = left.difference(&fields(node, live).with_named(Some(node)));
+        last.map_or(made.clone(), |last| left.intersection(&last.set).union(&made))
     }
 
     /// Without what this manager applied last time and nobody claims now.

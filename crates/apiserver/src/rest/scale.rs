@@ -19,11 +19,19 @@ use crate::{
     status::{Result, Status},
 };
 
-/// An object in the form of the part that was read or written.
+/// An object in the form of the part that was read.
 pub fn part(resource: &Resource, scope: Scope, object: Value, call: &Call) -> Result<Value> {
     match scope {
         Scope::Scale => present::shown(&scale::columns(), printed(of(resource)?.of(&object)?), call),
         _ => present::one(resource, object, call),
+    }
+}
+
+/// The same of one that was written. A gate may have kept a first count out, and then the write was good and there is none.
+pub fn written(resource: &Resource, scope: Scope, object: Value, call: &Call) -> Result<Value> {
+    match scope {
+        Scope::Scale => present::shown(&scale::columns(), printed(of(resource)?.draft(&object)), call),
+        _ => part(resource, scope, object, call),
     }
 }
 

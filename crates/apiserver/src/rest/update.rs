@@ -80,7 +80,7 @@ impl Api {
                     continue;
                 }
                 self.say(&resource, "update", said, warnings);
-                return scale::part(&resource, scope, object, call);
+                return scale::written(&resource, scope, object, call);
             }
             let bytes = value.to_string();
             let change = if gone { Change::Delete } else { Change::Put(bytes.as_bytes()) };
@@ -110,7 +110,7 @@ impl Api {
         if resource.role == Role::Definition {
             self.janitor.notify_one();
         }
-        scale::part(resource, scope, object, call)
+        scale::written(resource, scope, object, call)
     }
 
     /// What is told of the fields that were sent goes to `warnings` at once: it is told also if the write is refused.

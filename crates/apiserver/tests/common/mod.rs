@@ -78,7 +78,12 @@ impl World {
 
     /// A second API server on the same store.
     pub fn another(&self) -> apiserver::Server {
-        let options = apiserver::Options::new(vec![self.endpoint.clone()], self.dir.path().join("other"));
+        self.another_with(|_| {})
+    }
+
+    pub fn another_with(&self, change: impl FnOnce(&mut apiserver::Options)) -> apiserver::Server {
+        let mut options = apiserver::Options::new(vec![self.endpoint.clone()], self.dir.path().join("other"));
+        change(&mut options);
         self.runtime.block_on(apiserver::Server::start(options)).expect("another API server")
     }
 

@@ -103,36 +103,19 @@ fn of_gates_gone(old: &Declaration<'_>, new: &Stanza, at: &str) -> Vec<String> {
     let unfinished = gone.filter(|gate| gate.pre_release != PreRelease::Stable);
     unfinished
         .map(|gate| {
-            let paths: Vec<String> = gate.field_paths.iter().map(Path::to_string).collect();
-            let (name, stage) = (&gate.name, gate.pre_release);
-            format!(
-                "{at}.featureGates: feature gate {name:?} was {stage} and is gone, its fields are on: {}",
-                paths.join(", ")
-            )
+            let (name, stage, now) = (&gate.name, gate.pre_release, fields_of_gone(gate, new));
+            format!("{at}.featureGates: feature gate {name:?} was {stage} and is gone, {now}")
         })
         .collect()
 }
 
-/// A webhook converts whole objects, so defaults of other versions cannot be told apart from what callers send.
-pub(super) fn foreign_defaults(spec: &Value, declaration: &Declaration<'_>) -> Option<String> {
-    let gated = declaration.stanza.get("featureGates").and_then(Value::as_array).is_some_and(|gates| !gates.is_empty());
-    let webhook = spec.pointer("/conversion/strategy").and_then(Value::as_str) == Some("Webhook");
-    let versions = spec.get("versions").and_then(Value::as_array)?;
-    let is = |version: &Value, what: &str| version.get(what) == Some(&Value::Bool(true));
-    let foreign = versions.iter().filter(|version| is(version, "served") && !is(version, "storage"));
-    let named = foreign.filter(|version| version.pointer("/schema/openAPIV3Schema").is_some_and(has_default));
-    let names: Vec<&str> = named.filter_map(|version| version.get("name")?.as_str()).collect();
-    (gated && webhook && !names.is_empty()).then(|| {
-        let (at, names) = (declaration.at, names.join(", "));
-        format!(
-            "{at}: defaults of {names} are not held back by gates, a webhook converts them; what they bring is dropped"
-        )
-    })
-}
-
-fn has_default(schema: &Value) -> bool {
-    let fields = schema.get("properties").and_then(Value::as_object);
-    schema.get("default").is_some()
-        || fields.is_some_and(|fields| fields.values().any(has_default))
-        || ["items", "additionalProperties"].iter().any(|below| schema.get(below).is_some_and(has_default))
+/// A gate may be gone because it has another name now, or its fields are under others.
+fn fields_of_gone(gate: &Gate, new: &Stanza) -> String {
+    let off = || new.gates.iter().map(|located| &located.gate).filter(|gate| !gate.is_on());
+    let is_off = |path: &Path| off().any(|gate| gate.field_paths.iter().any(|other| other.covers_all(path)));
+    let on: Vec<String> = gate.field_paths.iter().filter(|path| !is_off(path)).map(Path::to_string).collect();
+    match on.is_empty() {
+        true => "others keep its fields off".to_owned(),
+        false => format!("its fields are on: {}", on.join(", ")),
+    }
 }
