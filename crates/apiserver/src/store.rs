@@ -7,7 +7,7 @@ use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use client::{
-    Client, Compare, ConnectOptions, Delete, Error, Get, Kind, Op, Put, Txn, User, Watch, WatchStream, Watcher,
+    Client, Code, Compare, ConnectOptions, Delete, Error, Get, Kind, Op, Put, Txn, User, Watch, WatchStream, Watcher,
 };
 use client::{mvccpb::KeyValue, pb::response_op::Response};
 use futures_util::{StreamExt, stream::BoxStream};
@@ -245,6 +245,10 @@ fn write_failed(error: Error) -> Box<Status> {
     match (error.kind(), &error) {
         (Some(Kind::RequestTooLarge), _) => Status::too_large("the object is larger than the store takes"),
         (Some(Kind::NoSpace), _) => Status::internal(error),
+        // So large that the store did not even read it.
+        (None, Error::Etcd { code: Code::ResourceExhausted, .. }) => {
+            Status::too_large("the object is larger than the store takes")
+        }
         // Sent and not answered: whether it was done is not known.
         (_, Error::Timeout { .. } | Error::Transport { sent: true, .. }) => Status::timeout(error),
         _ => Status::server_timeout("write", error),

@@ -70,4 +70,5 @@ pub use self::{
     user::User,
     watch::{Canceled, Watch, WatchStream, Watcher},
 };
+pub use tonic::Code;
 pub use proto::{authpb, etcdserverpb as pb, membershippb, mvccpb};

@@ -108,7 +108,7 @@ impl Watch {
         };
         // From a revision that is there: a store tells no progress to watches that begin in the future, nor to others beside
         // them. What is known already is left out below, and need not be there any more if something came after it.
-        let from = (revision + 1).min(now);
+        let from = revision.saturating_add(1).min(now);
         let prefix = self.resource.prefix_in(self.target.namespace.as_deref());
         let store = self.api.store.clone();
         let first = match now - from <= BEHIND_MAX {
