@@ -23,7 +23,7 @@ use crate::{
     serve::{
         auth::{MASTERS, TokenError, Tokens},
         kubeconfig,
-        listen::{self, Tls, TlsError},
+        listen::{self, Setting, Tls, TlsError},
         metrics::Metrics,
         pki::{Authority, PkiError, write_private},
     },
@@ -35,6 +35,7 @@ const STORE_WAIT_MAX: Duration = Duration::from_secs(60);
 const BOOKMARK_EVERY: Duration = Duration::from_secs(55);
 const WATCH_BACKLOG_BYTES_MAX: usize = 4 << 20;
 const WATCH_PATIENCE: Duration = Duration::from_secs(30);
+const IDLE_MAX: Duration = Duration::from_secs(90);
 
 /// Where the server keeps its things, listens and stores.
 #[derive(Clone, Debug)]
@@ -59,6 +60,8 @@ pub struct Options {
     pub watch_backlog_bytes_max: usize,
     /// How long a client with a full backlog may take nothing before its watch ends.
     pub watch_patience: Duration,
+    /// How long a connection may be open on which nothing is asked.
+    pub idle_max: Duration,
 }
 
 impl Options {
@@ -75,6 +78,7 @@ impl Options {
             bookmark_every: BOOKMARK_EVERY,
             watch_backlog_bytes_max: WATCH_BACKLOG_BYTES_MAX,
             watch_patience: WATCH_PATIENCE,
+            idle_max: IDLE_MAX,
         }
     }
 }
@@ -151,7 +155,8 @@ impl Server {
         let app = Arc::new(App { api, tokens, address: address.to_string() });
         let (stop, stopped) = watch::channel(false);
         let handler = move |peer, request| app.clone().handle(peer, request);
-        let serving = tokio::spawn(listen::run(listener, tls, handler, stopped));
+        let setting = Setting { tls, handler, idle_max: options.idle_max, stop: stopped };
+        let serving = tokio::spawn(listen::run(listener, setting));
         tracing::info!(%address, "API server is ready");
         Ok(Server { address, kubeconfig, stop, serving, chores })
     }
