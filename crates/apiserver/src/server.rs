@@ -36,6 +36,7 @@ const BOOKMARK_EVERY: Duration = Duration::from_secs(55);
 const WATCH_BACKLOG_BYTES_MAX: usize = 4 << 20;
 const WATCH_PATIENCE: Duration = Duration::from_secs(30);
 const IDLE_MAX: Duration = Duration::from_secs(90);
+const RETRY_AFTER: Duration = Duration::from_millis(500);
 
 /// Where the server keeps its things, listens and stores.
 #[derive(Clone, Debug)]
@@ -150,6 +151,7 @@ impl Server {
             tokio::spawn(admission::keeper::run(store.clone(), policies_sender)),
             tokio::spawn(janitor::run(api.clone())),
             tokio::spawn(census::run(api.clone())),
+            tokio::spawn(keep_namespaces(store.clone())),
             tokio::spawn(janitor::compact(store)),
         ];
         let app = Arc::new(App { api, tokens, address: address.to_string() });
@@ -224,9 +226,7 @@ async fn ready(store: &Store, field_gates: bool) -> Result<(crate::catalog::Cata
     let began = std::time::Instant::now();
     loop {
         let prepared = async {
-            for namespace in builtin::NAMESPACES {
-                ensure_namespace(store, namespace).await?;
-            }
+            ensure_namespaces(store).await?;
             Ok((keeper::load(store, field_gates).await?, admission::keeper::load(store).await?))
         };
         match prepared.await {
@@ -237,6 +237,24 @@ async fn ready(store: &Store, field_gates: bool) -> Result<(crate::catalog::Cata
             done => return done,
         }
     }
+}
+
+/// A store that was made anew has none of them.
+async fn keep_namespaces(store: Store) {
+    let mut losses = store.losses();
+    while losses.changed().await.is_ok() {
+        while let Err(error) = ensure_namespaces(&store).await {
+            tracing::warn!(%error, "failed to make the namespaces that are always there");
+            tokio::time::sleep(RETRY_AFTER).await;
+        }
+    }
+}
+
+async fn ensure_namespaces(store: &Store) -> Result<()> {
+    for namespace in builtin::NAMESPACES {
+        ensure_namespace(store, namespace).await?;
+    }
+    Ok(())
 }
 
 async fn ensure_namespace(store: &Store, namespace: &str) -> Result<()> {

@@ -9,10 +9,14 @@ use bytes::Bytes;
 use client::{
     Client, Code, Compare, ConnectOptions, Delete, Error, Get, Kind, Op, Put, Txn, User, Watch, WatchStream, Watcher,
 };
-use client::{mvccpb::KeyValue, pb::response_op::Response};
+use client::{
+    mvccpb::KeyValue,
+    pb::{ResponseHeader, response_op::Response},
+};
 use futures_util::{StreamExt, stream::BoxStream};
 
 use crate::{
+    past::{Known, Past},
     shared::{Shared, Told},
     status::{Result, Status},
 };
@@ -26,6 +30,7 @@ pub struct Store {
     client: Client,
     watcher: Watcher,
     shared: Shared,
+    past: Past,
 }
 
 /// A stored object as it lies there.
@@ -104,11 +109,13 @@ impl Store {
         }
         let client = Client::connect(endpoints, options).await?;
         let watcher = client.require_leader().watcher();
-        Ok(Store { client, watcher, shared: Shared::default() })
+        Ok(Store { client, watcher, shared: Shared::default(), past: Past::default() })
     }
 
     pub async fn get(&self, key: &str) -> Result<Option<Entry>> {
+        let known = self.past.known();
         let response = self.client.get(Get::key(key.to_owned())).await.map_err(|error| read_failed("get", error))?;
+        self.saw(known, response.header.as_ref());
         Ok(response.kvs.into_iter().next().map(entry))
     }
 
@@ -134,7 +141,9 @@ impl Store {
     }
 
     async fn page(&self, get: Get, revision: i64) -> Result<Page> {
+        let known = self.past.known();
         let response = self.client.get(get).await.map_err(|error| read_failed("list", error))?;
+        self.saw(known, response.header.as_ref());
         let revision =
             if revision > 0 { revision } else { response.header.as_ref().map_or(0, |header| header.revision) };
         let entries = response.kvs.into_iter().map(entry).collect();
@@ -152,7 +161,9 @@ impl Store {
 
     /// The newest revision, asked of the leader.
     pub async fn revision(&self) -> Result<i64> {
+        let known = self.past.known();
         let response = self.client.get(Get::key(ROOT).count_only()).await.map_err(|error| read_failed("get", error))?;
+        self.saw(known, response.header.as_ref());
         Ok(response.header.map_or(0, |header| header.revision))
     }
 
@@ -166,7 +177,9 @@ impl Store {
         let conditions: Vec<Compare> = std::iter::once(&own).chain(guards).map(Guard::compare).collect();
         let look = Get::key(seen.key.clone()).keys_only();
         let txn = Txn::new().when(conditions).and_then([op]).or_else([look.into()]);
+        let known = self.past.known();
         let response = self.client.txn(txn).await.map_err(write_failed)?;
+        self.saw(known, response.header.as_ref());
         if response.succeeded {
             return Ok(Outcome::Done(response.header.map_or(0, |header| header.revision)));
         }
@@ -205,6 +218,17 @@ impl Store {
     /// Asks that all watches are told how far they have come.
     pub fn request_progress(&self) {
         self.watcher.request_progress();
+    }
+
+    /// Tells when what was known of the store is void.
+    pub fn losses(&self) -> tokio::sync::watch::Receiver<u64> {
+        self.past.losses()
+    }
+
+    fn saw(&self, known: Known, answer: Option<&ResponseHeader>) {
+        if self.past.saw(known, answer) {
+            self.shared.part();
+        }
     }
 
     pub(crate) fn client(&self) -> &Client {

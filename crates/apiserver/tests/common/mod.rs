@@ -3,7 +3,7 @@
 
 pub mod board;
 pub mod http;
-mod member;
+pub mod member;
 pub mod webhook;
 
 use std::{
