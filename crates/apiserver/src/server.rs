@@ -92,7 +92,7 @@ pub enum StartError {
     Tls(#[from] TlsError),
     #[error(transparent)]
     Tokens(#[from] TokenError),
-    #[error("--feature-gates: {0}")]
+    #[error("--feature-gates")]
     Features(#[from] featuregate::SetErrors),
     #[error("failed to listen on {address}")]
     Listen { address: SocketAddr, source: io::Error },

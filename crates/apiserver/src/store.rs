@@ -102,6 +102,7 @@ pub enum Outcome {
 
 impl Store {
     pub async fn connect(endpoints: Vec<String>, user: Option<User>) -> Result<Store, Error> {
+        endpoints.iter().try_for_each(|endpoint| check_port(endpoint))?;
         let mut options =
             ConnectOptions::new().request_timeout(Duration::from_secs(CALL_SECONDS_MAX)).send_bytes_max(8 << 20);
         if let Some(user) = user {
@@ -236,6 +237,19 @@ impl Store {
     }
 }
 
+/// An endpoint without a port would be waited for in vain.
+fn check_port(endpoint: &str) -> Result<(), Error> {
+    let address = endpoint.split_once("://").map_or(endpoint, |(_, address)| address);
+    let address = address.split('/').next().unwrap_or_default();
+    let port = address.rsplit_once(':').map(|(_, port)| port.parse::<u16>());
+    // What else is wrong is told by those who dial.
+    if address.is_empty() || matches!(port, Some(Ok(1..))) {
+        return Ok(());
+    }
+    let reason = "it names no port between 1 and 65535; use host:port or http://host:port".to_owned();
+    Err(Error::BadEndpoint { endpoint: endpoint.to_owned(), reason })
+}
+
 /// Compares, and reads one key: a transaction without a linearizable read is answered by any member from what it has, and a member
 /// that has just come back can be far behind.
 fn look(guards: &[Guard]) -> Txn {
@@ -293,6 +307,17 @@ mod tests {
     #[test_case("apiextensions.k8s.io", "customresourcedefinitions" => "/registry/apiextensions.k8s.io/customresourcedefinitions/")]
     fn keys_are_where_kubernetes_puts_them(group: &str, plural: &str) -> String {
         prefix(group, plural)
+    }
+
+    #[test_case("127.0.0.1:2379" => true)]
+    #[test_case("http://[::1]:2379/" => true)]
+    #[test_case("127.0.0.1" => false)]
+    #[test_case("[::1]" => false)]
+    #[test_case("http://store" => false)]
+    #[test_case("127.0.0.1:99999" => false)]
+    #[test_case("store:0" => false)]
+    fn endpoints_have_ports(endpoint: &str) -> bool {
+        check_port(endpoint).is_ok()
     }
 
     /// Found by flips while a leader was killed: compares alone were answered by a member that was behind.

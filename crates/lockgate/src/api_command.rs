@@ -61,7 +61,7 @@ struct Common {
     #[arg(long, default_value = "lockgate.api")]
     data_dir: PathBuf,
     /// The address to serve on.
-    #[arg(long, default_value = "127.0.0.1:6443")]
+    #[arg(long, default_value = "127.0.0.1:6443", value_parser = address)]
     listen: SocketAddr,
     /// More names and addresses for the server's certificate.
     #[arg(long, value_delimiter = ',')]
@@ -72,6 +72,12 @@ struct Common {
     /// Features of the API server, such as CRDFieldLevelVersioning=false.
     #[arg(long, default_value = "")]
     feature_gates: String,
+}
+
+fn address(text: &str) -> Result<SocketAddr, String> {
+    let right =
+        "use an address of this machine and a port, such as 127.0.0.1:6443, [::1]:6443, or 0.0.0.0:6443 for all";
+    text.parse().map_err(|error| format!("{error}; {right}"))
 }
 
 /// Runs a subcommand if the arguments name one.

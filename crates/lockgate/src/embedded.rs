@@ -4,12 +4,15 @@ use std::{
     io,
     net::TcpListener,
     path::{Path, PathBuf},
+    time::Duration,
 };
 
 use server::{
     RunError, Server,
     config::{Config, ConfigError, Parsed},
 };
+
+const LONG: Duration = Duration::from_secs(3);
 
 #[derive(Debug, thiserror::Error)]
 pub enum EmbeddedError {
@@ -31,10 +34,21 @@ impl Embedded {
     pub async fn start(dir: &Path) -> Result<Embedded, EmbeddedError> {
         let (client, peer) = free_ports().map_err(EmbeddedError::Port)?;
         let config = config(dir, client, peer).map_err(EmbeddedError::Config)?;
-        let server =
-            Server::start(config).await.map_err(|source| EmbeddedError::Start { dir: dir.to_owned(), source })?;
+        let patience = tokio::spawn(tell_if_long(dir.to_owned()));
+        let server = Server::start(config).await;
+        patience.abort();
+        let server = server.map_err(|source| EmbeddedError::Start { dir: dir.to_owned(), source })?;
         Ok(Embedded { server, endpoint: format!("127.0.0.1:{client}") })
     }
+}
+
+/// A member waits for a dir that another process has, as etcd does, and people who wait with it should know what for.
+async fn tell_if_long(dir: PathBuf) {
+    tokio::time::sleep(LONG).await;
+    let dir = dir.display();
+    eprintln!(
+        "lockgate: {dir} is not open yet; if another process uses it, stop that one, or give another dir with --data-dir"
+    );
 }
 
 fn config(dir: &Path, client: u16, peer: u16) -> Result<Config, ConfigError> {
