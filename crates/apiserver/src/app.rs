@@ -1,13 +1,9 @@
 //! One request from first byte to last: who, what, may they, do it, count it.
 
-use std::{
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::{sync::Arc, time::Instant};
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use http::{HeaderValue, Request, Response, header};
-use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use serde_json::{Value, json};
 
@@ -23,7 +19,7 @@ use crate::{
         accept::{self, Place},
         answer::{self, Body, Warnings},
         auth::{self, Peer, Tokens},
-        compress, health,
+        body, compress, health,
         labels::Labels,
         metrics::Inflight,
         query::Query,
@@ -32,9 +28,6 @@ use crate::{
     status::{Result, Status},
 };
 
-const BODY_BYTES_MAX: usize = 3 * 1024 * 1024;
-const BODY_WAIT_MAX: Duration = Duration::from_secs(60);
-const BODY_BYTES_READ_MAX: usize = 10 * BODY_BYTES_MAX;
 /// The Kubernetes whose API this is, for clients that choose their ways by it, and the oldest whose rules of definitions it takes.
 const MINOR: &str = "36";
 const PATCH: &str = "3";
@@ -49,6 +42,9 @@ pub struct App {
 impl App {
     pub async fn handle(self: Arc<Self>, peer: Peer, request: Request<Incoming>) -> Response<Body> {
         let began = Instant::now();
+        let (parts, mut body) = request.into_parts();
+        let request = Request::from_parts(parts, ());
+        let version = request.version();
         let mut route = route::parse(&crate::serve::query::decode_path(request.uri().path()));
         let mut query = Query::parse(request.uri().query().unwrap_or_default());
         if let Route::Resource(target) = &mut route
@@ -66,8 +62,9 @@ impl App {
         let inflight = self.inflight(verb);
         let style = Style::of_refusal(request.headers(), &query);
         let mut warnings = Warnings::default();
-        let answered = self.answer(peer, request, &route, query, verb, &mut warnings).await;
+        let answered = self.answer(peer, request, &mut body, &route, query, verb, &mut warnings).await;
         let mut response = answered.unwrap_or_else(|status| answer::refusal(&status, style));
+        body::pass_over(&mut body, version, &mut response).await;
         warnings.write(&mut response);
         if let Ok(id) = HeaderValue::from_str(&name::uid()) {
             response.headers_mut().insert("audit-id", id);
@@ -104,10 +101,12 @@ impl App {
         part && (Review::of(target).is_some() || self.api.resource(target).is_ok())
     }
 
+    #[expect(clippy::too_many_arguments, reason = "all that is known of one request")]
     async fn answer(
         &self,
         peer: Peer,
-        request: Request<Incoming>,
+        request: Request<()>,
+        body: &mut Incoming,
         route: &Route,
         query: Query,
         verb: &'static str,
@@ -138,8 +137,8 @@ impl App {
         }
         let accepted = accept::negotiate(request.headers(), Place::Objects)?;
         let (form, style) = (accepted.form, Style::of(accepted, request.headers(), &query));
-        let (parts, body) = request.into_parts();
-        let call = Call { user, query, form, style, headers: parts.headers, body: collect_in_time(body).await? };
+        let body = body::collect_in_time(body).await?;
+        let call = Call { user, query, form, style, headers: request.into_parts().0.headers, body };
         if let Some(review) = review {
             return Ok(answer::json(201, &rest::review(review, &call, &self.api.metrics, warnings)?));
         }
@@ -196,7 +195,7 @@ impl App {
         Ok((code, answer::print(&object)))
     }
 
-    async fn other(&self, route: &Route, request: &Request<Incoming>, query: &Query) -> Result<Response<Body>> {
+    async fn other(&self, route: &Route, request: &Request<()>, query: &Query) -> Result<Response<Body>> {
         let catalog = self.api.catalog.borrow().clone();
         let headers = request.headers();
         match route {
@@ -255,37 +254,8 @@ impl App {
     }
 }
 
-/// A client that does not send what it announced does not hold the server up for ever.
-async fn collect_in_time(body: Incoming) -> Result<Bytes> {
-    match tokio::time::timeout(BODY_WAIT_MAX, collect(body)).await {
-        Ok(collected) => collected,
-        Err(_) => Err(Status::timeout("the body of the request did not come in time")),
-    }
-}
-
-/// The body, if it is not too large. What is beyond is read and thrown away for a while: over HTTP/2 an answer that comes before
-/// the end of the request is lost on many clients.
-async fn collect(mut body: Incoming) -> Result<Bytes> {
-    let (mut bytes, mut length) = (BytesMut::new(), 0);
-    while let Some(frame) = body.frame().await {
-        let frame = frame.map_err(|error| Status::bad_request(format!("failed to read the body: {error}")))?;
-        let Ok(data) = frame.into_data() else { continue };
-        length += data.len();
-        if length <= BODY_BYTES_MAX {
-            bytes.extend_from_slice(&data);
-        } else if length > BODY_BYTES_READ_MAX {
-            break;
-        }
-    }
-    if length > BODY_BYTES_MAX {
-        Err(Status::too_large(format!("limit is {BODY_BYTES_MAX}")))
-    } else {
-        Ok(bytes.freeze())
-    }
-}
-
 /// A document, or word that the client has it already.
-fn document(document: &Document, request: &Request<Incoming>) -> Response<Body> {
+fn document(document: &Document, request: &Request<()>) -> Response<Body> {
     let tag = format!("\"{}\"", document.hash);
     let known = request.headers().get(header::IF_NONE_MATCH).is_some_and(|value| value == tag.as_str());
     let mut response = match known {

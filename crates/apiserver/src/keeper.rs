@@ -47,24 +47,41 @@ pub async fn load(store: &Store, field_gates: bool) -> Result<Catalog> {
 
 /// Follows the store for ever: changes as they come, all anew when they cannot be had.
 pub async fn run(store: Store, catalog: watch::Sender<Arc<Catalog>>, metrics: Metrics, field_gates: bool) {
+    let mut losses = store.losses();
     loop {
-        follow(&store, &catalog, &metrics).await;
+        follow(&store, &catalog, &metrics, &mut losses).await;
+        publish(&catalog, load_at_last(&store, field_gates, &mut losses).await, &metrics);
+    }
+}
+
+async fn load_at_last(store: &Store, field_gates: bool, losses: &mut watch::Receiver<u64>) -> Catalog {
+    loop {
         tokio::time::sleep(RETRY_AFTER).await;
-        match load(&store, field_gates).await {
-            Ok(loaded) => publish(&catalog, loaded, &metrics),
+        losses.mark_unchanged();
+        match load(store, field_gates).await {
+            Ok(loaded) => return loaded,
             Err(error) => tracing::warn!(%error, "failed to read definitions"),
         }
     }
 }
 
-async fn follow(store: &Store, catalog: &watch::Sender<Arc<Catalog>>, metrics: &Metrics) {
+async fn follow(
+    store: &Store,
+    catalog: &watch::Sender<Arc<Catalog>>,
+    metrics: &Metrics,
+    losses: &mut watch::Receiver<u64>,
+) {
     let revision = catalog.borrow().revision;
     count_gates(&catalog.borrow(), metrics);
     let mut changes = store.watch(&prefix(), revision);
-    while let Some(next) = changes.next().await {
-        let response = match next {
-            Ok(response) => response,
-            Err(error) => return tracing::warn!(%error, "the watch of definitions ended"),
+    loop {
+        let response = tokio::select! {
+            next = changes.next() => match next {
+                Some(Ok(response)) => response,
+                Some(Err(error)) => return tracing::warn!(%error, "the watch of definitions ended"),
+                None => return,
+            },
+            _ = losses.changed() => return,
         };
         for event in response.events {
             let Some(kv) = event.kv else { continue };

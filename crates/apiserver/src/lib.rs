@@ -37,6 +37,7 @@ mod method;
 mod name;
 mod object;
 mod openapi;
+mod past;
 mod patch;
 mod protobuf;
 mod resource;

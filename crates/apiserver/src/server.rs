@@ -23,7 +23,7 @@ use crate::{
     serve::{
         auth::{MASTERS, TokenError, Tokens},
         kubeconfig,
-        listen::{self, Tls, TlsError},
+        listen::{self, Setting, Tls, TlsError},
         metrics::Metrics,
         pki::{Authority, PkiError, write_private},
     },
@@ -35,6 +35,8 @@ const STORE_WAIT_MAX: Duration = Duration::from_secs(60);
 const BOOKMARK_EVERY: Duration = Duration::from_secs(55);
 const WATCH_BACKLOG_BYTES_MAX: usize = 4 << 20;
 const WATCH_PATIENCE: Duration = Duration::from_secs(30);
+const IDLE_MAX: Duration = Duration::from_secs(90);
+const RETRY_AFTER: Duration = Duration::from_millis(500);
 
 /// Where the server keeps its things, listens and stores.
 #[derive(Clone, Debug)]
@@ -59,6 +61,8 @@ pub struct Options {
     pub watch_backlog_bytes_max: usize,
     /// How long a client with a full backlog may take nothing before its watch ends.
     pub watch_patience: Duration,
+    /// How long a connection may be open on which nothing is asked.
+    pub idle_max: Duration,
 }
 
 impl Options {
@@ -75,6 +79,7 @@ impl Options {
             bookmark_every: BOOKMARK_EVERY,
             watch_backlog_bytes_max: WATCH_BACKLOG_BYTES_MAX,
             watch_patience: WATCH_PATIENCE,
+            idle_max: IDLE_MAX,
         }
     }
 }
@@ -87,7 +92,7 @@ pub enum StartError {
     Tls(#[from] TlsError),
     #[error(transparent)]
     Tokens(#[from] TokenError),
-    #[error("--feature-gates: {0}")]
+    #[error("--feature-gates")]
     Features(#[from] featuregate::SetErrors),
     #[error("failed to listen on {address}")]
     Listen { address: SocketAddr, source: io::Error },
@@ -146,12 +151,14 @@ impl Server {
             tokio::spawn(admission::keeper::run(store.clone(), policies_sender)),
             tokio::spawn(janitor::run(api.clone())),
             tokio::spawn(census::run(api.clone())),
+            tokio::spawn(keep_namespaces(store.clone())),
             tokio::spawn(janitor::compact(store)),
         ];
         let app = Arc::new(App { api, tokens, address: address.to_string() });
         let (stop, stopped) = watch::channel(false);
         let handler = move |peer, request| app.clone().handle(peer, request);
-        let serving = tokio::spawn(listen::run(listener, tls, handler, stopped));
+        let setting = Setting { tls, handler, idle_max: options.idle_max, stop: stopped };
+        let serving = tokio::spawn(listen::run(listener, setting));
         tracing::info!(%address, "API server is ready");
         Ok(Server { address, kubeconfig, stop, serving, chores })
     }
@@ -219,9 +226,7 @@ async fn ready(store: &Store, field_gates: bool) -> Result<(crate::catalog::Cata
     let began = std::time::Instant::now();
     loop {
         let prepared = async {
-            for namespace in builtin::NAMESPACES {
-                ensure_namespace(store, namespace).await?;
-            }
+            ensure_namespaces(store).await?;
             Ok((keeper::load(store, field_gates).await?, admission::keeper::load(store).await?))
         };
         match prepared.await {
@@ -232,6 +237,24 @@ async fn ready(store: &Store, field_gates: bool) -> Result<(crate::catalog::Cata
             done => return done,
         }
     }
+}
+
+/// A store that was made anew has none of them.
+async fn keep_namespaces(store: Store) {
+    let mut losses = store.losses();
+    while losses.changed().await.is_ok() {
+        while let Err(error) = ensure_namespaces(&store).await {
+            tracing::warn!(%error, "failed to make the namespaces that are always there");
+            tokio::time::sleep(RETRY_AFTER).await;
+        }
+    }
+}
+
+async fn ensure_namespaces(store: &Store) -> Result<()> {
+    for namespace in builtin::NAMESPACES {
+        ensure_namespace(store, namespace).await?;
+    }
+    Ok(())
 }
 
 async fn ensure_namespace(store: &Store, namespace: &str) -> Result<()> {

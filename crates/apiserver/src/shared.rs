@@ -54,6 +54,11 @@ pub struct Member {
 }
 
 impl Shared {
+    /// Lets nobody join those who are there: what they have seen is not what others will.
+    pub fn part(&self) {
+        self.groups.lock().clear();
+    }
+
     /// Joins those who watch a prefix, or is the first, for whom `open` begins a watch of the store at `from`. None if the others
     /// have begun later.
     pub fn join<S>(&self, prefix: &str, from: i64, open: impl FnOnce() -> S) -> Option<Member>

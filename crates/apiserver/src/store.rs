@@ -7,12 +7,16 @@ use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use client::{
-    Client, Compare, ConnectOptions, Delete, Error, Get, Kind, Op, Put, Txn, User, Watch, WatchStream, Watcher,
+    Client, Code, Compare, ConnectOptions, Delete, Error, Get, Kind, Op, Put, Txn, User, Watch, WatchStream, Watcher,
 };
-use client::{mvccpb::KeyValue, pb::response_op::Response};
+use client::{
+    mvccpb::KeyValue,
+    pb::{ResponseHeader, response_op::Response},
+};
 use futures_util::{StreamExt, stream::BoxStream};
 
 use crate::{
+    past::{Known, Past},
     shared::{Shared, Told},
     status::{Result, Status},
 };
@@ -26,6 +30,7 @@ pub struct Store {
     client: Client,
     watcher: Watcher,
     shared: Shared,
+    past: Past,
 }
 
 /// A stored object as it lies there.
@@ -97,6 +102,7 @@ pub enum Outcome {
 
 impl Store {
     pub async fn connect(endpoints: Vec<String>, user: Option<User>) -> Result<Store, Error> {
+        endpoints.iter().try_for_each(|endpoint| check_port(endpoint))?;
         let mut options =
             ConnectOptions::new().request_timeout(Duration::from_secs(CALL_SECONDS_MAX)).send_bytes_max(8 << 20);
         if let Some(user) = user {
@@ -104,11 +110,13 @@ impl Store {
         }
         let client = Client::connect(endpoints, options).await?;
         let watcher = client.require_leader().watcher();
-        Ok(Store { client, watcher, shared: Shared::default() })
+        Ok(Store { client, watcher, shared: Shared::default(), past: Past::default() })
     }
 
     pub async fn get(&self, key: &str) -> Result<Option<Entry>> {
+        let known = self.past.known();
         let response = self.client.get(Get::key(key.to_owned())).await.map_err(|error| read_failed("get", error))?;
+        self.saw(known, response.header.as_ref());
         Ok(response.kvs.into_iter().next().map(entry))
     }
 
@@ -134,7 +142,9 @@ impl Store {
     }
 
     async fn page(&self, get: Get, revision: i64) -> Result<Page> {
+        let known = self.past.known();
         let response = self.client.get(get).await.map_err(|error| read_failed("list", error))?;
+        self.saw(known, response.header.as_ref());
         let revision =
             if revision > 0 { revision } else { response.header.as_ref().map_or(0, |header| header.revision) };
         let entries = response.kvs.into_iter().map(entry).collect();
@@ -152,7 +162,9 @@ impl Store {
 
     /// The newest revision, asked of the leader.
     pub async fn revision(&self) -> Result<i64> {
+        let known = self.past.known();
         let response = self.client.get(Get::key(ROOT).count_only()).await.map_err(|error| read_failed("get", error))?;
+        self.saw(known, response.header.as_ref());
         Ok(response.header.map_or(0, |header| header.revision))
     }
 
@@ -166,7 +178,9 @@ impl Store {
         let conditions: Vec<Compare> = std::iter::once(&own).chain(guards).map(Guard::compare).collect();
         let look = Get::key(seen.key.clone()).keys_only();
         let txn = Txn::new().when(conditions).and_then([op]).or_else([look.into()]);
+        let known = self.past.known();
         let response = self.client.txn(txn).await.map_err(write_failed)?;
+        self.saw(known, response.header.as_ref());
         if response.succeeded {
             return Ok(Outcome::Done(response.header.map_or(0, |header| header.revision)));
         }
@@ -207,9 +221,33 @@ impl Store {
         self.watcher.request_progress();
     }
 
+    /// Tells when what was known of the store is void.
+    pub fn losses(&self) -> tokio::sync::watch::Receiver<u64> {
+        self.past.losses()
+    }
+
+    fn saw(&self, known: Known, answer: Option<&ResponseHeader>) {
+        if self.past.saw(known, answer) {
+            self.shared.part();
+        }
+    }
+
     pub(crate) fn client(&self) -> &Client {
         &self.client
     }
+}
+
+/// An endpoint without a port would be waited for in vain.
+fn check_port(endpoint: &str) -> Result<(), Error> {
+    let address = endpoint.split_once("://").map_or(endpoint, |(_, address)| address);
+    let address = address.split('/').next().unwrap_or_default();
+    let port = address.rsplit_once(':').map(|(_, port)| port.parse::<u16>());
+    // What else is wrong is told by those who dial.
+    if address.is_empty() || matches!(port, Some(Ok(1..))) {
+        return Ok(());
+    }
+    let reason = "it names no port between 1 and 65535; use host:port or http://host:port".to_owned();
+    Err(Error::BadEndpoint { endpoint: endpoint.to_owned(), reason })
 }
 
 /// Compares, and reads one key: a transaction without a linearizable read is answered by any member from what it has, and a member
@@ -245,6 +283,10 @@ fn write_failed(error: Error) -> Box<Status> {
     match (error.kind(), &error) {
         (Some(Kind::RequestTooLarge), _) => Status::too_large("the object is larger than the store takes"),
         (Some(Kind::NoSpace), _) => Status::internal(error),
+        // So large that the store did not even read it.
+        (None, Error::Etcd { code: Code::ResourceExhausted, .. }) => {
+            Status::too_large("the object is larger than the store takes")
+        }
         // Sent and not answered: whether it was done is not known.
         (_, Error::Timeout { .. } | Error::Transport { sent: true, .. }) => Status::timeout(error),
         _ => Status::server_timeout("write", error),
@@ -265,6 +307,17 @@ mod tests {
     #[test_case("apiextensions.k8s.io", "customresourcedefinitions" => "/registry/apiextensions.k8s.io/customresourcedefinitions/")]
     fn keys_are_where_kubernetes_puts_them(group: &str, plural: &str) -> String {
         prefix(group, plural)
+    }
+
+    #[test_case("127.0.0.1:2379" => true)]
+    #[test_case("http://[::1]:2379/" => true)]
+    #[test_case("127.0.0.1" => false)]
+    #[test_case("[::1]" => false)]
+    #[test_case("http://store" => false)]
+    #[test_case("127.0.0.1:99999" => false)]
+    #[test_case("store:0" => false)]
+    fn endpoints_have_ports(endpoint: &str) -> bool {
+        check_port(endpoint).is_ok()
     }
 
     /// Found by flips while a leader was killed: compares alone were answered by a member that was behind.

@@ -242,3 +242,26 @@ fn objects_that_are_none() {
         assert_eq!((same.code, same.body), (200, made), "what says nothing is no change");
     });
 }
+
+/// Found by attack: what is too large for the store to be read at all was told to be tried again, which clients then do for ever.
+#[test]
+fn an_object_of_any_size_that_the_store_does_not_take_is_too_large() {
+    let world = World::start();
+    world.run(async {
+        let mut http = Http::connect(world.api()).await;
+        let schema = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+        let definition = json!({
+            "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+            "metadata": {"name": "boxes.example.com"},
+            "spec": {"group": "example.com", "scope": "Cluster",
+                     "names": {"plural": "boxes", "singular": "box", "kind": "Box", "listKind": "BoxList"},
+                     "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": schema}}]},
+        });
+        assert_eq!(http.json("POST", CRDS, definition).await.code, 201);
+        for kib in [1700, 2500, 3000] {
+            let object = json!({"apiVersion": "example.com/v1", "kind": "Box", "metadata": {"name": "a"}, "a": "x".repeat(kib << 10)});
+            let answer = http.json("POST", "/apis/example.com/v1/boxes", object).await;
+            assert_eq!((answer.code, &answer.body["reason"]), (413, &json!("RequestEntityTooLarge")), "{kib} KiB");
+        }
+    });
+}

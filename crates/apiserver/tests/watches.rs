@@ -114,3 +114,14 @@ fn a_late_watch_is_told_of_all_since_its_own_past() {
         assert_eq!(numbers(&shared.await.unwrap()), (1..20).collect::<Vec<_>>());
     });
 }
+
+/// Found by attack: the revision after the last that there can be was asked for, which panicked.
+#[test]
+fn a_watch_from_the_end_of_time_waits() {
+    let world = World::start();
+    world.run(async {
+        let began = std::time::Instant::now();
+        assert!(told(&world, i64::MAX, "").await.is_empty());
+        assert!(began.elapsed() > Duration::from_millis(900), "it waits for as long as it may");
+    });
+}

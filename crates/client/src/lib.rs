@@ -71,3 +71,4 @@ pub use self::{
     watch::{Canceled, Watch, WatchStream, Watcher},
 };
 pub use proto::{authpb, etcdserverpb as pb, membershippb, mvccpb};
+pub use tonic::Code;

@@ -1,12 +1,20 @@
 //! `lockgate apiserver` and `lockgate playground`: an API for custom resources on a store.
 
-use std::{error::Error, net::SocketAddr, path::PathBuf, process::ExitCode, time::Duration};
+use std::{
+    error::Error,
+    net::SocketAddr,
+    path::{Path, PathBuf},
+    process::ExitCode,
+    time::Duration,
+};
 
 use apiserver::{EtcdUser, Options, Server};
 use clap::Parser;
-use playground::Member;
+use playground::{Member, MemberError};
 
 use crate::signal::StopSignal;
+
+const LONG: Duration = Duration::from_secs(3);
 
 /// What the help of the server says about these commands.
 pub const HELP: &str = "\nCommands:\n\n  \
@@ -62,7 +70,7 @@ struct Common {
     #[arg(long, default_value = "lockgate.api")]
     data_dir: PathBuf,
     /// The address to serve on.
-    #[arg(long, default_value = "127.0.0.1:6443")]
+    #[arg(long, default_value = "127.0.0.1:6443", value_parser = address)]
     listen: SocketAddr,
     /// More names and addresses for the server's certificate.
     #[arg(long, value_delimiter = ',')]
@@ -73,6 +81,12 @@ struct Common {
     /// Features of the API server, such as CRDFieldLevelVersioning=false.
     #[arg(long, default_value = "")]
     feature_gates: String,
+}
+
+fn address(text: &str) -> Result<SocketAddr, String> {
+    let right =
+        "use an address of this machine and a port, such as 127.0.0.1:6443, [::1]:6443, or 0.0.0.0:6443 for all";
+    text.parse().map_err(|error| format!("{error}; {right}"))
 }
 
 /// Runs a subcommand if the arguments name one.
@@ -125,7 +139,7 @@ fn start(store: Store, common: Common, talkative: bool) -> ExitCode {
 async fn serve(store: Store, common: Common, talkative: bool) -> Result<StopSignal, Box<dyn Error>> {
     let etcd_user = store.user()?;
     let member = match store.etcd_servers.is_empty() {
-        true => Some(Member::start(&common.data_dir.join("member")).await?),
+        true => Some(open(&common.data_dir.join("member")).await?),
         false => None,
     };
     let etcd_servers = member.as_ref().map_or(store.etcd_servers, |member| vec![member.endpoint().to_owned()]);
@@ -154,6 +168,22 @@ async fn serve(store: Store, common: Common, talkative: bool) -> Result<StopSign
         member.stop().await;
     }
     Ok(signal)
+}
+
+/// A member waits for a dir that another process has, as etcd does, and people who wait with it should know what for.
+async fn open(dir: &Path) -> Result<Member, MemberError> {
+    let patience = tokio::spawn(tell_if_long(dir.to_owned()));
+    let member = Member::start(dir).await;
+    patience.abort();
+    member
+}
+
+async fn tell_if_long(dir: PathBuf) {
+    tokio::time::sleep(LONG).await;
+    let dir = dir.display();
+    eprintln!(
+        "lockgate: {dir} is not open yet; if another process uses it, stop that one, or give another dir with --data-dir"
+    );
 }
 
 /// Resolves when the embedded member, if there is one, has stopped by itself.

@@ -1,6 +1,7 @@
 //! The playground as a test of a controller uses it: with a client of its own, in whatever runtime the test has.
 
 use std::{
+    error::Error,
     net::TcpStream,
     path::Path,
     time::{Duration, Instant},
@@ -84,7 +85,8 @@ fn what_cannot_start_says_why_and_leaves_no_server_behind() {
     Playground::start_in(dir.path(), |_| {}).expect("starts");
 
     let refused = Playground::start_in(dir.path(), |options| options.feature_gates = "Nonsense=true".into()).err();
-    assert_eq!(refused.expect("refused").to_string(), "--feature-gates: unrecognized feature gate: Nonsense");
+    let cause = refused.as_ref().and_then(Error::source).expect("a cause").to_string();
+    assert_eq!(cause, "unrecognized feature gate: Nonsense");
 
     let file = dir.path().join("file");
     std::fs::write(&file, "").expect("a file");

@@ -43,23 +43,35 @@ pub async fn load(store: &Store) -> Result<Policies> {
 
 /// Follows the store for ever: changes as they come, all anew when they cannot be had.
 pub async fn run(store: Store, policies: watch::Sender<Arc<Policies>>) {
+    let mut losses = store.losses();
     loop {
-        follow(&store, &policies).await;
+        follow(&store, &policies, &mut losses).await;
+        policies.send_replace(Arc::new(load_at_last(&store, &mut losses).await));
+    }
+}
+
+async fn load_at_last(store: &Store, losses: &mut watch::Receiver<u64>) -> Policies {
+    loop {
         tokio::time::sleep(RETRY_AFTER).await;
-        match load(&store).await {
-            Ok(loaded) => drop(policies.send_replace(Arc::new(loaded))),
+        losses.mark_unchanged();
+        match load(store).await {
+            Ok(loaded) => return loaded,
             Err(error) => tracing::warn!(%error, "failed to read policies"),
         }
     }
 }
 
-async fn follow(store: &Store, policies: &watch::Sender<Arc<Policies>>) {
+async fn follow(store: &Store, policies: &watch::Sender<Arc<Policies>>, losses: &mut watch::Receiver<u64>) {
     let revision = policies.borrow().revision;
     let mut changes = store.watch(&prefix(), revision);
-    while let Some(next) = changes.next().await {
-        let response = match next {
-            Ok(response) => response,
-            Err(error) => return tracing::warn!(%error, "the watch of policies ended"),
+    loop {
+        let response = tokio::select! {
+            next = changes.next() => match next {
+                Some(Ok(response)) => response,
+                Some(Err(error)) => return tracing::warn!(%error, "the watch of policies ended"),
+                None => return,
+            },
+            _ = losses.changed() => return,
         };
         for event in response.events {
             let Some(kv) = event.kv else { continue };

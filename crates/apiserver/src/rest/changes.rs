@@ -60,7 +60,7 @@ impl Changes {
 
 fn end(canceled: &Canceled, seen: i64) -> End {
     match canceled.response.compact_revision {
-        oldest if (1..=seen + 1).contains(&oldest) => End::ForOthers { oldest },
+        oldest if (1..=seen.saturating_add(1)).contains(&oldest) => End::ForOthers { oldest },
         0 => End::ForAll(Status::internal(&canceled.error)),
         oldest => {
             End::ForAll(Status::expired(format!("too old resource version: the store keeps nothing before {oldest}")))

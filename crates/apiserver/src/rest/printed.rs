@@ -17,6 +17,8 @@ const EVENT_BYTES_MAX: usize = 64 << 10;
 /// Which change of which key. No key changes twice in one revision of the store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Change {
+    /// How often the store had lost its past before: revisions count anew then.
+    pub losses: u64,
     pub revision: i64,
     pub key: Bytes,
 }
@@ -58,7 +60,7 @@ mod tests {
     use super::*;
 
     fn change(revision: i64, key: &'static str) -> Change {
-        Change { revision, key: Bytes::from_static(key.as_bytes()) }
+        Change { losses: 0, revision, key: Bytes::from_static(key.as_bytes()) }
     }
 
     #[test]

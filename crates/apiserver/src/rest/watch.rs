@@ -9,7 +9,7 @@ use client::{
 };
 use futures_util::Stream;
 use serde_json::{Value, json};
-use tokio::time::Instant;
+use tokio::{sync::watch, time::Instant};
 
 use super::{
     Api, Call,
@@ -51,6 +51,8 @@ struct Watch {
     seen: i64,
     /// A bookmark is due: others who share the store's watch ask for their own, and all are told.
     due: bool,
+    /// Tells when the store no longer has what the client has seen.
+    losses: watch::Receiver<u64>,
     events: Feed,
 }
 
@@ -74,6 +76,7 @@ impl Api {
             bookmarks: call.query.flag("allowWatchBookmarks"),
             seen: 0,
             due: false,
+            losses: self.store.losses(),
             events,
         };
         let Target { group, version, plural, .. } = target;
@@ -106,9 +109,12 @@ impl Watch {
             Ok(now) => now,
             Err(status) => return self.fail(&status),
         };
+        if revision > now && *self.losses.borrow() > 0 {
+            return self.fail(&lost());
+        }
         // From a revision that is there: a store tells no progress to watches that begin in the future, nor to others beside
         // them. What is known already is left out below, and need not be there any more if something came after it.
-        let from = (revision + 1).min(now);
+        let from = revision.saturating_add(1).min(now);
         let prefix = self.resource.prefix_in(self.target.namespace.as_deref());
         let store = self.api.store.clone();
         let first = match now - from <= BEHIND_MAX {
@@ -141,6 +147,7 @@ impl Watch {
                     self.api.store.request_progress();
                 }
                 () = self.events.gone() => return Err(Ended),
+                _ = self.losses.changed() => return self.fail(&lost()),
                 _ = catalog.changed() => self.refresh()?,
             }
         }
@@ -207,7 +214,8 @@ impl Watch {
 
     /// Sends one change. Watches of whole objects that select nothing share what is sent.
     async fn tell(&mut self, event: &Event) -> std::result::Result<(), Ended> {
-        let change = event.kv.as_ref().map(|kv| Change { revision: kv.mod_revision, key: kv.key.clone() });
+        let losses = *self.losses.borrow();
+        let change = event.kv.as_ref().map(|kv| Change { losses, revision: kv.mod_revision, key: kv.key.clone() });
         let shared = change
             .filter(|change| change.revision > self.seen && self.form == Form::Object && self.selector.is_empty());
         if let Some(text) = shared.as_ref().and_then(|change| self.api.printed.get(&self.resource, change)) {
@@ -307,4 +315,9 @@ impl Watch {
     fn write(&self, event: Value) -> std::result::Result<(), Ended> {
         self.events.put(answer::print(&event))
     }
+}
+
+/// What the client has seen is no longer the past of the store: it has to read all anew.
+fn lost() -> Box<Status> {
+    Status::expired("too old resource version: the store has gone back to an earlier state")
 }

@@ -111,7 +111,7 @@ impl Tokens {
     pub fn authenticate(&self, standing: Standing, headers: &HeaderMap) -> Result<User> {
         match (standing, bearer(headers)) {
             (Standing::Good(user), _) => Ok(user),
-            (_, Some(token)) => self.users.get(token).cloned().ok_or_else(Status::unauthorized),
+            (_, Some(token)) => self.users.get(&*token).cloned().ok_or_else(Status::unauthorized),
             (Standing::Bad, None) => Err(Status::unauthorized()),
             (Standing::Nobody, None) => Ok(User::anonymous()),
         }
@@ -119,11 +119,11 @@ impl Tokens {
 }
 
 /// A token, if there is one. Other ways to say who one is are not looked at, as in Kubernetes.
-fn bearer(headers: &HeaderMap) -> Option<&str> {
-    let text = headers.get(AUTHORIZATION)?.to_str().ok()?.trim();
-    let (scheme, rest) = text.split_once(' ')?;
+fn bearer(headers: &HeaderMap) -> Option<String> {
+    let text = String::from_utf8_lossy(headers.get(AUTHORIZATION)?.as_bytes());
+    let (scheme, rest) = text.trim().split_once(' ')?;
     let token = rest.split(' ').next().unwrap_or_default();
-    (scheme.eq_ignore_ascii_case("bearer") && !token.is_empty()).then_some(token)
+    (scheme.eq_ignore_ascii_case("bearer") && !token.is_empty()).then(|| token.to_owned())
 }
 
 /// `token,user,uid` and then, quoted, the groups.
@@ -206,9 +206,10 @@ const DISCOVERY: [&str; 11] = [
 
 /// Who a request is to be made for: masters may act for others, as `kubectl --as` asks.
 pub fn impersonate(user: User, headers: &HeaderMap) -> Result<User> {
+    // Names are not ASCII alone, and one that was passed over would leave the caller with all its own might.
     let values = |name: &str| {
-        let values = headers.get_all(name).iter().filter_map(|value| value.to_str().ok());
-        values.filter(|text| !text.is_empty()).map(str::to_owned).collect::<Vec<_>>()
+        let values = headers.get_all(name).iter().map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned());
+        values.filter(|text| !text.is_empty()).collect::<Vec<_>>()
     };
     let (name, groups) = (values("impersonate-user").into_iter().next(), values("impersonate-group"));
     let uid = values("impersonate-uid").into_iter().next().unwrap_or_default();
@@ -257,6 +258,7 @@ fn resource_forbidden(user: &User, target: &Target, verb: &str) -> Box<Status> {
 
 #[cfg(test)]
 mod tests {
+    use http::HeaderValue;
     use test_case::test_case;
 
     use super::*;
@@ -306,6 +308,10 @@ mod tests {
             refused.message,
             "users \"ann\" is forbidden: User \"bob\" cannot impersonate resource \"users\" in API group \"\" at the cluster scope"
         );
+        let named = HeaderValue::from_bytes("jörg".as_bytes()).unwrap();
+        let joerg = HeaderMap::from_iter([(http::HeaderName::from_static("impersonate-user"), named)]);
+        let found = impersonate(master(), &joerg).unwrap();
+        assert_eq!((found.name.as_str(), &found.groups[..]), ("jörg", &[AUTHENTICATED.to_owned()][..]));
         let groups = HeaderMap::from_iter([header("impersonate-group", "dev")]);
         assert_eq!(impersonate(master(), &groups).unwrap_err().code, 400);
         assert_eq!(impersonate(master(), &HeaderMap::new()).unwrap(), master());
@@ -315,13 +321,14 @@ mod tests {
     #[test_case("bearer good more", Standing::Bad => "ann"; "a token beside a bad certificate")]
     #[test_case("Bearer bad", Standing::Nobody => "401"; "a bad token")]
     #[test_case("Bearer bad", Standing::Good(User::new("bob".into(), vec![])) => "bob"; "a bad token beside a good certificate")]
+    #[test_case("Bearer schlüssel", Standing::Nobody => "401"; "a bad token that is not ASCII")]
     #[test_case("Basic Zm9v", Standing::Bad => "401"; "a bad certificate")]
     #[test_case("Basic Zm9v", Standing::Nobody => ANONYMOUS; "no token")]
     #[test_case("Bearer  good", Standing::Nobody => ANONYMOUS; "an empty token")]
     #[test_case("Bearer", Standing::Nobody => ANONYMOUS; "a token forgotten")]
     fn who_calls(header: &str, standing: Standing) -> String {
         let tokens = Tokens { users: HashMap::from([("good".to_owned(), User::new("ann".into(), vec![]))]) };
-        let headers = HeaderMap::from_iter([(AUTHORIZATION, header.parse().unwrap())]);
+        let headers = HeaderMap::from_iter([(AUTHORIZATION, HeaderValue::from_bytes(header.as_bytes()).unwrap())]);
         let user = tokens.authenticate(standing, &headers);
         user.map_or_else(|status| status.code.to_string(), |user| user.name)
     }

@@ -1,24 +1,26 @@
 //! Connections: TLS, then HTTP/1.1 or HTTP/2, each request to the handler with what is known of its client.
 
-use std::{future::Future, io, net::SocketAddr, sync::Arc, time::Duration};
+use std::{future::Future, io, net::SocketAddr, pin::pin, sync::Arc, time::Duration};
 
 use http::{Request, Response};
 use hyper::{body::Incoming, service::service_fn};
 use hyper_util::{
     rt::{TokioExecutor, TokioIo, TokioTimer},
-    server::{conn::auto::Builder, graceful::GracefulShutdown},
+    server::conn::auto::Builder,
 };
 use rustls::{
     ServerConfig,
     pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject},
 };
+use socket2::{SockRef, TcpKeepalive};
 use tokio::{
     net::{TcpListener, TcpStream},
-    sync::watch,
+    sync::{mpsc, watch},
 };
 use tokio_rustls::TlsAcceptor;
 
 use super::{
+    activity::Activity,
     answer::Body,
     auth::Peer,
     pki::Pair,
@@ -27,6 +29,10 @@ use super::{
 
 const HANDSHAKE_MAX: Duration = Duration::from_secs(10);
 const STOP_MAX: Duration = Duration::from_secs(2);
+/// A client that has vanished without a word is noticed by what it does not answer, also while it watches.
+const PING_EVERY: Duration = Duration::from_secs(30);
+const PONG_WAIT_MAX: Duration = Duration::from_secs(20);
+const PROBE_EVERY: Duration = Duration::from_secs(15);
 
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
@@ -59,29 +65,42 @@ impl Tls {
     }
 }
 
-/// Serves until `stop` is told; then lets requests under way end, for a moment.
-pub async fn run<H, F>(listener: TcpListener, tls: Tls, handler: H, mut stop: watch::Receiver<bool>)
+/// What all connections share.
+#[derive(Clone)]
+pub struct Setting<H> {
+    pub tls: Tls,
+    pub handler: H,
+    /// How long a connection may be open on which nothing is asked.
+    pub idle_max: Duration,
+    pub stop: watch::Receiver<bool>,
+}
+
+/// Serves until it is told to stop; then lets requests under way end, for a moment.
+pub async fn run<H, F>(listener: TcpListener, mut setting: Setting<H>)
 where
     H: Fn(Peer, Request<Incoming>) -> F + Clone + Send + Sync + 'static,
     F: Future<Output = Response<Body>> + Send + 'static,
 {
-    let graceful = Arc::new(GracefulShutdown::new());
+    // Each connection has a sender, so that the last has ended when there is none.
+    let (open, mut closed) = mpsc::channel::<std::convert::Infallible>(1);
     loop {
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
-            _ = stop.wait_for(|stop| *stop) => break,
+            _ = setting.stop.wait_for(|stop| *stop) => break,
         };
         match accepted {
             Ok((stream, address)) => {
-                let connection = connection(stream, address, tls.clone(), handler.clone(), graceful.watcher());
-                tokio::spawn(connection);
+                let (setting, open) = (setting.clone(), open.clone());
+                tokio::spawn(async move {
+                    connection(stream, address, setting).await;
+                    drop(open);
+                });
             }
             Err(error) => rest(error).await,
         }
     }
-    if let Ok(graceful) = Arc::try_unwrap(graceful) {
-        let _ = tokio::time::timeout(STOP_MAX, graceful.shutdown()).await;
-    }
+    drop(open);
+    let _ = tokio::time::timeout(STOP_MAX, closed.recv()).await;
 }
 
 /// Out of file descriptors, most likely: some will come free.
@@ -90,17 +109,13 @@ async fn rest(error: io::Error) {
     tokio::time::sleep(Duration::from_millis(100)).await;
 }
 
-async fn connection<H, F>(
-    stream: TcpStream,
-    address: SocketAddr,
-    tls: Tls,
-    handler: H,
-    watcher: hyper_util::server::graceful::Watcher,
-) where
+async fn connection<H, F>(stream: TcpStream, address: SocketAddr, setting: Setting<H>)
+where
     H: Fn(Peer, Request<Incoming>) -> F + Clone + Send + Sync + 'static,
     F: Future<Output = Response<Body>> + Send + 'static,
 {
-    let _ = stream.set_nodelay(true);
+    let Setting { tls, handler, idle_max, mut stop } = setting;
+    prepare(&stream);
     let stream = match tokio::time::timeout(HANDSHAKE_MAX, tls.acceptor.accept(stream)).await {
         Ok(Ok(stream)) => stream,
         Ok(Err(error)) => return tracing::debug!(%address, %error, "TLS handshake failed"),
@@ -110,15 +125,33 @@ async fn connection<H, F>(
         None => Peer::NoCertificate,
         Some(chain) => Peer::Certificate(Arc::new(Shown::new(chain, tls.verifier.clone()))),
     };
+    let activity = Activity::new();
+    let asked = activity.clone();
     let service = service_fn(move |request| {
-        let answer = handler(peer.clone(), request);
-        async move { Ok::<_, std::convert::Infallible>(answer.await) }
+        let (busy, answer) = (asked.begin(), handler(peer.clone(), request));
+        async move { Ok::<_, std::convert::Infallible>(answer.await.map(|body| busy.until_sent(body))) }
     });
     let mut builder = Builder::new(TokioExecutor::new());
     builder.http1().timer(TokioTimer::new()).header_read_timeout(Duration::from_secs(30));
-    builder.http2().timer(TokioTimer::new()).max_concurrent_streams(1000);
-    let served = builder.serve_connection(TokioIo::new(stream), service).into_owned();
-    if let Err(error) = watcher.watch(served).await {
+    let mut http2 = builder.http2();
+    http2.timer(TokioTimer::new()).max_concurrent_streams(1000);
+    http2.keep_alive_interval(PING_EVERY).keep_alive_timeout(PONG_WAIT_MAX);
+    let mut served = pin!(builder.serve_connection(TokioIo::new(stream), service).into_owned());
+    let ended = tokio::select! {
+        ended = served.as_mut() => ended,
+        () = async { tokio::select! { () = activity.idle_for(idle_max) => {}, _ = stop.wait_for(|stop| *stop) => {} } } => {
+            served.as_mut().graceful_shutdown();
+            tokio::time::timeout(STOP_MAX, served).await.unwrap_or(Ok(()))
+        }
+    };
+    if let Err(error) = ended {
         tracing::debug!(%address, %error, "connection ended");
     }
+}
+
+fn prepare(stream: &TcpStream) {
+    let probes = TcpKeepalive::new().with_time(PROBE_EVERY).with_interval(PROBE_EVERY);
+    // One that cannot be had is no reason to refuse a client.
+    let _ = stream.set_nodelay(true);
+    let _ = SockRef::from(stream).set_tcp_keepalive(&probes);
 }

@@ -1,8 +1,10 @@
 //! The wire: certificates, who is calling, connections, bodies, negotiation.
 
 pub mod accept;
+pub mod activity;
 pub mod answer;
 pub mod auth;
+pub mod body;
 pub mod compress;
 pub mod health;
 pub mod kubeconfig;

@@ -16,7 +16,7 @@ use rustls::{
 };
 use serde_json::Value;
 use tokio::net::TcpStream;
-use tokio_rustls::TlsConnector;
+use tokio_rustls::{TlsConnector, client::TlsStream};
 
 pub struct Http {
     sender: SendRequest<Full<Bytes>>,
@@ -36,6 +36,30 @@ fn field(api: &apiserver::Server, key: &str) -> Vec<u8> {
     STANDARD.decode(line.trim_start_matches(':').trim()).expect("base64")
 }
 
+/// A connection over which nothing is said yet.
+pub async fn tls(api: &apiserver::Server, identity: Option<(&[u8], &[u8])>) -> TlsStream<TcpStream> {
+    let mut roots = RootCertStore::empty();
+    let authority = CertificateDer::from_pem_slice(&field(api, "certificate-authority-data")).expect("CA");
+    roots.add(authority).expect("CA");
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let config = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .expect("protocol versions")
+        .with_root_certificates(roots);
+    let config = match identity {
+        None => config.with_no_client_auth(),
+        Some((cert, key)) => {
+            let cert = CertificateDer::from_pem_slice(cert).expect("certificate");
+            let key = PrivateKeyDer::from_pem_slice(key).expect("key");
+            config.with_client_auth_cert(vec![cert], key).expect("a client certificate")
+        }
+    };
+    let host = api.url().trim_start_matches("https://").to_owned();
+    let stream = TcpStream::connect(&host).await.expect("a connection");
+    let name = ServerName::try_from("127.0.0.1").expect("a name");
+    TlsConnector::from(Arc::new(config)).connect(name, stream).await.expect("TLS")
+}
+
 impl Http {
     /// Connects as the administrator of the server.
     pub async fn connect(api: &apiserver::Server) -> Http {
@@ -45,27 +69,8 @@ impl Http {
 
     /// Connects with a certificate and its key, as PEM, or with none.
     pub async fn connect_as(api: &apiserver::Server, identity: Option<(&[u8], &[u8])>) -> Http {
-        let mut roots = RootCertStore::empty();
-        let authority = CertificateDer::from_pem_slice(&field(api, "certificate-authority-data")).expect("CA");
-        roots.add(authority).expect("CA");
-        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-        let config = ClientConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()
-            .expect("protocol versions")
-            .with_root_certificates(roots);
-        let config = match identity {
-            None => config.with_no_client_auth(),
-            Some((cert, key)) => {
-                let cert = CertificateDer::from_pem_slice(cert).expect("certificate");
-                let key = PrivateKeyDer::from_pem_slice(key).expect("key");
-                config.with_client_auth_cert(vec![cert], key).expect("a client certificate")
-            }
-        };
         let host = api.url().trim_start_matches("https://").to_owned();
-        let stream = TcpStream::connect(&host).await.expect("a connection");
-        let name = ServerName::try_from("127.0.0.1").expect("a name");
-        let stream = TlsConnector::from(Arc::new(config)).connect(name, stream).await.expect("TLS");
-        let (sender, connection) = handshake(TokioIo::new(stream)).await.expect("HTTP");
+        let (sender, connection) = handshake(TokioIo::new(tls(api, identity).await)).await.expect("HTTP");
         tokio::spawn(connection);
         Http { sender, host }
     }
