@@ -1,8 +1,9 @@
 //! A custom resource from its definition to its end, through kube: discovery, objects, errors, applies, both kinds of watchers, metadata
-//! alone, a controller with a finalizer, an admission policy, pages, deletion of many, two versions, a reflector. Says `ok` at the end, or fails at
+//! alone, a controller with a finalizer, an election of a leader, an admission policy, pages, deletion of many, two versions, a reflector. Says `ok` at the end, or fails at
 //! the first difference.
 
 mod controller;
+mod election;
 mod policies;
 mod versions;
 
@@ -54,6 +55,7 @@ async fn main() -> Result<()> {
     applies(&foos).await.context("applies")?;
     watches(&foos).await.context("watches")?;
     controller::run(&client, &foos).await.context("controller")?;
+    election::run(&client).await.context("election")?;
     policies::run(&client, &foos).await.context("policies")?;
     many(&foos).await.context("many")?;
     versions::run(&client).await.context("versions")?;
