@@ -11,7 +11,7 @@ use super::{
 use crate::{
     decode::{self, Decoded},
     form,
-    managed::{ApplyError, Managers},
+    managed::{Applied, ApplyError, Managers},
     object,
     resource::Resource,
     route::Target,
@@ -59,11 +59,15 @@ impl Author<'_> {
             .map_err(|why| Status::internal(format!("failed to decode managed fields: {why}")))?;
         let applied = self.writer().apply(Some(old), config, managers, apply.force);
         let applied = applied.map_err(|error| self.refusal(&apply.decoded.value, error))?;
-        let claims = Claims::After(applied.managers);
-        Ok(match (self.elsewhere, applied.wanted) {
+        let Applied { mut object, mut wanted, managers } = applied;
+        for object in [Some(&mut object), wanted.as_mut()].into_iter().flatten() {
+            self.check_made(object)?;
+        }
+        let claims = Claims::After(managers);
+        Ok(match (self.elsewhere, wanted) {
             // It goes the way of all writes to where the gates are.
             (Some(_), Some(wanted)) => Candidate { object: wanted, wanted: None, claims },
-            (_, wanted) => Candidate { object: applied.object, wanted, claims },
+            (_, wanted) => Candidate { object, wanted, claims },
         })
     }
 
@@ -71,6 +75,12 @@ impl Author<'_> {
     pub fn applied_anew(&self, config: &Value) -> Result<Claims> {
         let applied = self.writer().apply(None, config, Managers::default(), false);
         Ok(Claims::After(applied.map_err(|error| self.refusal(config, error))?.managers))
+    }
+
+    /// An apply can make what nobody could send.
+    pub fn check_made(&self, object: &mut Value) -> Result<()> {
+        let api_version = self.resource.api_version();
+        form::check_made(object, &admit::kind(self.resource, &api_version, Scope::Main))
     }
 
     fn refusal(&self, config: &Value, error: ApplyError) -> Box<Status> {

@@ -101,7 +101,12 @@ impl Fill {
             Value::Array(list) => {
                 let Some(items) = &schema.items else { return };
                 for (index, item) in list.iter_mut().enumerate() {
-                    self.walk(items, item, Way::Item(&way, index));
+                    let way = Way::Item(&way, index);
+                    if let (true, Some(default)) = (item.is_null() && !items.nullable, &items.default) {
+                        self.done.push(Filled { way: way.steps(), null: true });
+                        *item = default.clone();
+                    }
+                    self.walk(items, item, way);
                 }
             }
             _ => {}
