@@ -51,16 +51,18 @@ enum Misform {
 
 /// Refuses what is no object of this kind, and brings its metadata into the form that is kept.
 pub fn check(object: &mut Value, kind: &Kind<'_>, sent: Sent<'_>) -> Result<()> {
-    if kind.typed && matches!(sent, Sent::Patched) && object.is_object() && object["apiVersion"].is_null() {
-        // Kubernetes then takes it for something of which it knows no field.
-        let name = object["metadata"]["name"].as_str().unwrap_or_default();
-        let why = format!("the name of the object ({name} based on URL) was undeterminable: name must be provided");
-        return Err(Status::bad_request(why));
-    }
+    // Kubernetes then takes it for something of which it knows no field.
+    let nameless =
+        kind.typed && matches!(sent, Sent::Patched) && object["kind"] == kind.kind && object["apiVersion"].is_null();
     let fits =
         header(object, kind, sent).and_then(|()| metadata::check(&object["metadata"], kind).map_err(Misform::Unfit));
     fits.and_then(|()| read_typed(object, kind)).map_err(|why| refusal(why, object, kind, sent))?;
     metadata::tidy(object, kind.typed);
+    if nameless {
+        let name = object["metadata"]["name"].as_str().unwrap_or_default();
+        let why = format!("the name of the object ({name} based on URL) was undeterminable: name must be provided");
+        return Err(Status::bad_request(why));
+    }
     let text = |key: &str| object[key].as_str().unwrap_or_default().to_owned();
     let (found, expected) = (text("apiVersion"), kind.api_version);
     if found != expected {

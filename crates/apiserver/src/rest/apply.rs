@@ -1,6 +1,6 @@
 //! Server-side apply: a configuration becomes an object, or part of one that is there.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{
     ATTEMPTS_MAX, Api, Call,
@@ -11,9 +11,9 @@ use super::{
 use crate::{
     decode::{self, Decoded},
     form,
-    managed::{Applied, ApplyError, Managers},
+    managed::{self, Applied, ApplyError, Managers, Node},
     object,
-    resource::Resource,
+    resource::{Resource, Role},
     route::Target,
     scale,
     serve::answer::Warnings,
@@ -47,9 +47,25 @@ impl Apply {
         if config["metadata"].get("managedFields").is_some_and(|entries| !entries.is_null()) {
             return Err(Status::bad_request("metadata.managedFields must be nil"));
         }
+        if resource.role == Role::Secret {
+            check_text(resource, &config)?;
+        }
         admit::normalize(resource, &mut config);
         Ok(config)
     }
+}
+
+/// What becomes bytes must be text while it can still be seen.
+fn check_text(resource: &Resource, config: &Value) -> Result<()> {
+    let node = resource.types.get(&resource.api_version()).unwrap_or(&Node::Guessed);
+    let text = json!({"stringData": config["stringData"]});
+    managed::check(node, &text).map_err(|why| untyped(resource, config, &why))
+}
+
+fn untyped(resource: &Resource, config: &Value, why: &str) -> Box<Status> {
+    let (namespace, name) = (object::meta(config, "namespace"), object::meta(config, "name"));
+    let what = format!("{namespace}/{name}; {}, Kind={}", resource.api_version(), resource.kind);
+    Status::bad_request(format!("failed to create typed patch object ({what}): {why}"))
 }
 
 impl Author<'_> {
@@ -94,13 +110,7 @@ impl Author<'_> {
                 Status::apply_conflict(conflicts.message(), conflicts.causes())
             }
             ApplyError::Merge(why) => Status::bad_request(format!("failed to merge config: {why}")),
-            ApplyError::Typed(why) => Status::bad_request(format!(
-                "failed to create typed patch object ({}/{}; {}, Kind={}): {why}",
-                object::meta(config, "namespace"),
-                object::meta(config, "name"),
-                resource.api_version(),
-                resource.kind,
-            )),
+            ApplyError::Typed(why) => untyped(resource, config, &why),
         }
     }
 }

@@ -143,6 +143,8 @@ impl Api {
         };
         let is_part = |name: &str| match scope {
             Scope::Status => name == "status",
+            // A count is put into what is stored.
+            Scope::Scale => false,
             _ => !resource.has_status || name != "status",
         };
         let filled = schema::fill_part(&resource.schema, &mut object, claims.nulls(resource), is_part);
