@@ -28,6 +28,15 @@ pub struct Twice {
 }
 
 impl Twice {
+    /// Without what is at or below one of these paths.
+    pub fn beside(&self, passed: &[String]) -> Twice {
+        let is_in = |path: &str, passed: &String| {
+            path.strip_prefix(passed.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
+        };
+        let paths = self.paths.iter().filter(|path| !passed.iter().any(|passed| is_in(path, passed)));
+        Twice { paths: paths.cloned().collect(), lines: self.lines.clone() }
+    }
+
     /// Each of them.
     pub fn told(&self) -> Vec<String> {
         self.paths.iter().map(|path| format!("duplicate field {path:?}")).chain(self.lines.iter().cloned()).collect()

@@ -51,10 +51,18 @@ enum Misform {
 
 /// Refuses what is no object of this kind, and brings its metadata into the form that is kept.
 pub fn check(object: &mut Value, kind: &Kind<'_>, sent: Sent<'_>) -> Result<()> {
+    // Kubernetes then takes it for something of which it knows no field.
+    let nameless =
+        kind.typed && matches!(sent, Sent::Patched) && object["kind"] == kind.kind && object["apiVersion"].is_null();
     let fits =
         header(object, kind, sent).and_then(|()| metadata::check(&object["metadata"], kind).map_err(Misform::Unfit));
     fits.and_then(|()| read_typed(object, kind)).map_err(|why| refusal(why, object, kind, sent))?;
     metadata::tidy(object, kind.typed);
+    if nameless {
+        let name = object["metadata"]["name"].as_str().unwrap_or_default();
+        let why = format!("the name of the object ({name} based on URL) was undeterminable: name must be provided");
+        return Err(Status::bad_request(why));
+    }
     let text = |key: &str| object[key].as_str().unwrap_or_default().to_owned();
     let (found, expected) = (text("apiVersion"), kind.api_version);
     if found != expected {
@@ -104,6 +112,28 @@ pub fn check_applied(object: &Value, kind: &Kind<'_>) -> Result<()> {
     let unfit = |why: String| unfit(kind.api_version, kind.kind, kind.kind, &why);
     let typed = if kind.typed { definition::check(object, kind.kind) } else { Ok(()) };
     metadata::check(&object["metadata"], kind).and(typed).map_err(unfit)
+}
+
+/// What an apply has made of an object, read as if it had been sent: bytes and times must be some, and what says nothing is not kept.
+/// Kubernetes has this text with a code of 500.
+pub fn check_made(object: &mut Value, kind: &Kind<'_>) -> Result<()> {
+    if kind.typed {
+        let version = match kind.api_version {
+            version if version.contains('/') => version.to_owned(),
+            version => format!("/{version}"),
+        };
+        let what = format!("{version}, Kind={}", kind.kind);
+        let refuse = |why: String| {
+            let name = object["metadata"]["name"].as_str().unwrap_or_default();
+            let why = format!("unable to convert unstructured object to {what}: {why}");
+            Status::bad_request(format!("failed to convert new object (/{name}; {what}) to proper version: {why}"))
+        };
+        let mut made = object.clone();
+        typed::read(&mut made, kind.kind).map_err(refuse)?;
+        *object = made;
+    }
+    metadata::tidy(object, kind.typed);
+    Ok(())
 }
 
 /// For a body that is not even JSON.

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use crate::{
     field::FieldError,
+    managed::Node,
     object,
     schema::Schema,
     status::{Result, Status},
@@ -16,13 +17,17 @@ pub const API_VERSION: &str = "autoscaling/v1";
 pub const KIND: &str = "Scale";
 
 /// What a scale may say.
-pub static SCHEMA: LazyLock<Schema> = LazyLock::new(|| {
+pub static SCHEMA: LazyLock<Schema> = LazyLock::new(|| Schema::parse(&form()));
+/// The same for those who apply.
+pub static TYPE: LazyLock<Node> = LazyLock::new(|| Node::of_object(&form()));
+
+fn form() -> Value {
     let count = json!({"type": "integer", "format": "int32"});
-    Schema::parse(&json!({"type": "object", "properties": {
+    json!({"type": "object", "properties": {
         "spec": {"type": "object", "properties": {"replicas": count}},
         "status": {"type": "object", "properties": {"replicas": count, "selector": {"type": "string"}}},
-    }}))
-});
+    }})
+}
 
 /// Where in objects the parts of a scale are.
 #[derive(Clone, Debug)]
@@ -150,6 +155,25 @@ impl Scale {
             scale["status"]["selector"] = selector.into();
         }
         scale
+    }
+
+    /// The same for a patch, which must say how many there should be if nobody has.
+    pub fn unsaid(&self, object: &Value) -> Value {
+        let mut scale = self.draft(object);
+        if self.spec_replicas.find(object).is_none() {
+            scale["spec"]["replicas"] = i32::MIN.into();
+        }
+        scale
+    }
+
+    pub fn check_said(&self, scale: &Value) -> Result<()> {
+        match scale["spec"]["replicas"] == i32::MIN {
+            true => Err(Status::bad_request(format!(
+                "the spec replicas field {:?} cannot be empty",
+                self.spec_replicas.text
+            ))),
+            false => Ok(()),
+        }
     }
 
     /// Puts the wanted count of a scale into an object, if the scale has one.

@@ -322,7 +322,8 @@ impl<'a> Map<'a> {
             (Map::Json(map, of), Key::String(key)) => map.get(key).map(|value| Value::of(value, of)),
             (Map::Object(map, object), Key::String(key)) => {
                 let (name, kind) = object.fields.get(key)?;
-                map.get(name).map(|value| Value::of(value, kind))
+                // A null that a field may have is as if it were not there.
+                map.get(name).filter(|value| !value.is_null()).map(|value| Value::of(value, kind))
             }
             _ => None,
         }
@@ -342,7 +343,8 @@ impl<'a> Map<'a> {
         match self {
             Map::Json(map, _) => map.keys().map(|key| Value::String(Text::Borrowed(key))).collect(),
             Map::Object(map, object) => {
-                let there = object.fields.iter().filter(|(_, (name, _))| map.contains_key(name));
+                let there =
+                    object.fields.iter().filter(|(_, (name, _))| map.get(name).is_some_and(|value| !value.is_null()));
                 there.map(|(key, _)| Value::text(key.as_str())).collect()
             }
             Map::Made(map) => map.keys().map(Key::value).collect(),

@@ -45,11 +45,31 @@ pub fn fill(object: &mut Value) {
     {
         service.insert("port".to_owned(), 443.into());
     }
-    let Some(names) = spec.get_mut("names").and_then(Value::as_object_mut) else { return };
+    for version in spec.get_mut("versions").and_then(Value::as_array_mut).into_iter().flatten() {
+        drop_empty(version, &["additionalPrinterColumns", "selectableFields"]);
+        for key in ["served", "storage"] {
+            if version.is_object() && version[key].is_null() {
+                version[key] = false.into();
+            }
+        }
+    }
+    if spec.get("preserveUnknownFields") == Some(&Value::Bool(false)) {
+        spec.remove("preserveUnknownFields");
+    }
+    let Some(names) = spec.get_mut("names") else { return };
+    drop_empty(names, &["shortNames", "categories"]);
+    let Some(names) = names.as_object_mut() else { return };
     for (key, text) in [("singular", kind.to_lowercase()), ("listKind", format!("{kind}List"))] {
         if !kind.is_empty() && names.get(key).and_then(Value::as_str).unwrap_or_default().is_empty() {
             names.insert(key.to_owned(), text.into());
         }
+    }
+}
+
+/// Lists without items are not kept.
+fn drop_empty(part: &mut Value, lists: &[&str]) {
+    if let Some(part) = part.as_object_mut() {
+        part.retain(|key, value| !(lists.contains(&key.as_str()) && value.as_array().is_some_and(Vec::is_empty)));
     }
 }
 

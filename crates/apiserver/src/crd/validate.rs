@@ -123,7 +123,9 @@ fn check_change(new: &Value, old: &Value, errors: &mut Vec<FieldError>) {
     let fixed = [("scope", false), ("names/kind", false), ("group", true), ("names/plural", true)];
     // Until it is served, a definition may still change what its objects are.
     for (key, _) in fixed.into_iter().filter(|(_, always)| *always || super::is_established(old)) {
-        let of = |definition: &Value| definition.pointer(&format!("/spec/{key}")).cloned().unwrap_or_default();
+        let of = |definition: &Value| {
+            definition.pointer(&format!("/spec/{key}")).and_then(Value::as_str).unwrap_or_default().to_owned()
+        };
         if of(new) != of(old) {
             let at = format!("spec.{}", key.replace('/', "."));
             errors.push(FieldError::invalid(at, of(new), "field is immutable"));

@@ -125,7 +125,8 @@ fn says_nothing(key: &str, kind: &Type, value: &Value) -> bool {
             text.is_empty() && matches!(kind, Type::Text(_)) && !POINTERS.contains(&key) && key != "rule"
         }
         Value::Array(list) => list.is_empty() && matches!(kind, Type::List(..)),
-        Value::Object(map) => map.is_empty() && matches!(kind, Type::Map(..)),
+        // It is refused even if it is empty.
+        Value::Object(map) => map.is_empty() && matches!(kind, Type::Map(..)) && key != "dependencies",
         _ => false,
     }
 }

@@ -81,6 +81,11 @@ pub fn tidy(object: &mut Value, typed: bool) {
             map.values_mut().filter(|value| value.is_null()).for_each(|value| *value = "".into());
         }
     }
+    for (name, empty) in [("finalizers", Value::from("")), ("ownerReferences", Value::Object(Map::new()))] {
+        if let Some(list) = metadata.get_mut(name).and_then(Value::as_array_mut) {
+            list.iter_mut().filter(|value| value.is_null()).for_each(|value| *value = empty.clone());
+        }
+    }
     metadata.retain(|name, value| match value {
         _ if !METADATA.contains(&name.as_str()) => true,
         Value::Array(list) => !list.is_empty() || (typed && name == "managedFields"),

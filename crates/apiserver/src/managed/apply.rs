@@ -56,7 +56,7 @@ impl Writer<'_> {
         let empty = json!({"apiVersion": config["apiVersion"], "kind": config["kind"]});
         let old = live.map_or_else(|| empty.clone(), bare);
         let managers = match live {
-            Some(_) if managers.is_empty() => self.update_by(BEFORE, &empty, &old, managers),
+            Some(_) if managers.is_empty() => self.update_by(BEFORE, &self.nothing(), &old, managers),
             _ => managers,
         };
         let mut done = self.apply_to(node, &old, config, managers.clone(), force);

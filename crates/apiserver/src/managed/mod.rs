@@ -35,7 +35,8 @@ mod writer;
 #[cfg(test)]
 use self::views::Alike;
 pub use self::{
-    apply::ApplyError,
+    apply::{Applied, ApplyError},
+    check::check,
     held::Held,
     managers::Managers,
     name::{check as check_name, from_user_agent},

@@ -98,7 +98,7 @@ impl Writer<'_> {
     }
 
     /// A new object as it was before anyone wrote to it.
-    fn nothing(&self) -> Value {
+    pub(super) fn nothing(&self) -> Value {
         let mut nothing = self.zero.clone();
         nothing["apiVersion"] = self.api_version.into();
         nothing

@@ -1,6 +1,6 @@
 //! Server-side apply: a configuration becomes an object, or part of one that is there.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{
     ATTEMPTS_MAX, Api, Call,
@@ -11,9 +11,9 @@ use super::{
 use crate::{
     decode::{self, Decoded},
     form,
-    managed::{ApplyError, Managers},
+    managed::{self, Applied, ApplyError, Managers, Node},
     object,
-    resource::Resource,
+    resource::{Resource, Role},
     route::Target,
     scale,
     serve::answer::Warnings,
@@ -47,9 +47,25 @@ impl Apply {
         if config["metadata"].get("managedFields").is_some_and(|entries| !entries.is_null()) {
             return Err(Status::bad_request("metadata.managedFields must be nil"));
         }
+        if resource.role == Role::Secret {
+            check_text(resource, &config)?;
+        }
         admit::normalize(resource, &mut config);
         Ok(config)
     }
+}
+
+/// What becomes bytes must be text while it can still be seen.
+fn check_text(resource: &Resource, config: &Value) -> Result<()> {
+    let node = resource.types.get(&resource.api_version()).unwrap_or(&Node::Guessed);
+    let text = json!({"stringData": config["stringData"]});
+    managed::check(node, &text).map_err(|why| untyped(resource, config, &why))
+}
+
+fn untyped(resource: &Resource, config: &Value, why: &str) -> Box<Status> {
+    let (namespace, name) = (object::meta(config, "namespace"), object::meta(config, "name"));
+    let what = format!("{namespace}/{name}; {}, Kind={}", resource.api_version(), resource.kind);
+    Status::bad_request(format!("failed to create typed patch object ({what}): {why}"))
 }
 
 impl Author<'_> {
@@ -59,11 +75,15 @@ impl Author<'_> {
             .map_err(|why| Status::internal(format!("failed to decode managed fields: {why}")))?;
         let applied = self.writer().apply(Some(old), config, managers, apply.force);
         let applied = applied.map_err(|error| self.refusal(&apply.decoded.value, error))?;
-        let claims = Claims::After(applied.managers);
-        Ok(match (self.elsewhere, applied.wanted) {
+        let Applied { mut object, mut wanted, managers } = applied;
+        for object in [Some(&mut object), wanted.as_mut()].into_iter().flatten() {
+            self.check_made(object)?;
+        }
+        let claims = Claims::After(managers);
+        Ok(match (self.elsewhere, wanted) {
             // It goes the way of all writes to where the gates are.
             (Some(_), Some(wanted)) => Candidate { object: wanted, wanted: None, claims },
-            (_, wanted) => Candidate { object: applied.object, wanted, claims },
+            (_, wanted) => Candidate { object, wanted, claims },
         })
     }
 
@@ -71,6 +91,12 @@ impl Author<'_> {
     pub fn applied_anew(&self, config: &Value) -> Result<Claims> {
         let applied = self.writer().apply(None, config, Managers::default(), false);
         Ok(Claims::After(applied.map_err(|error| self.refusal(config, error))?.managers))
+    }
+
+    /// An apply can make what nobody could send.
+    pub fn check_made(&self, object: &mut Value) -> Result<()> {
+        let api_version = self.resource.api_version();
+        form::check_made(object, &admit::kind(self.resource, &api_version, Scope::Main))
     }
 
     fn refusal(&self, config: &Value, error: ApplyError) -> Box<Status> {
@@ -84,13 +110,7 @@ impl Author<'_> {
                 Status::apply_conflict(conflicts.message(), conflicts.causes())
             }
             ApplyError::Merge(why) => Status::bad_request(format!("failed to merge config: {why}")),
-            ApplyError::Typed(why) => Status::bad_request(format!(
-                "failed to create typed patch object ({}/{}; {}, Kind={}): {why}",
-                object::meta(config, "namespace"),
-                object::meta(config, "name"),
-                resource.api_version(),
-                resource.kind,
-            )),
+            ApplyError::Typed(why) => untyped(resource, config, &why),
         }
     }
 }

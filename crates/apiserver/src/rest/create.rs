@@ -95,7 +95,6 @@ impl Api {
                 return Err(method::missing(&resource.group));
             }
             let mut object = decoded.value.clone();
-            admit::check_place(&mut object, target.namespace.as_deref(), None)?;
             object::dedup_owners(&mut object).into_iter().for_each(|text| warnings.add(text));
             let api_version = resource.api_version();
             let kind = admit::kind(&resource, &api_version, Scope::Main);
@@ -104,17 +103,22 @@ impl Api {
             let form = if applied { Form::Apply(&decoded.twice) } else { Form::Whole(&decoded.twice) };
             // Told also if the object is refused for something else.
             strict::check(&kind, &form, &unknown, mode, warnings)?;
+            admit::check_place(&mut object, target.namespace.as_deref(), None)?;
             let manager = own::creator(call)?;
             let given = object.clone();
             let begun = start(&resource, object)?;
             let mut views = Views::new(&resource);
             let made = views.settled(|views| {
                 let author = Author::new(&resource, Scope::Main, &manager, views, &self.metrics.gating);
+                let mut object = begun.clone();
                 let claims = match applied {
                     true => author.applied_anew(&decoded.value)?,
                     false => author.given(None, &given),
                 };
-                self.prepare_create(&author, begun.clone(), claims)
+                if applied {
+                    author.check_made(&mut object)?;
+                }
+                self.prepare_create(&author, object, claims)
             });
             let Prepared { mut object, kept, mut said } = made.await?;
             let name = object::meta(&object, "name").to_owned();
@@ -139,7 +143,7 @@ impl Api {
             let object = versions::answer(&resource, &mut views, object, &value).await?;
             if dry_run {
                 if let Some(entry) = self.store.get(&key).await? {
-                    return Err(taken(&resource, &name, Some(&entry)));
+                    return Err(taken(&resource, &object, Some(&entry)));
                 }
                 self.say(&resource, "create", said, warnings);
                 return present::one(&resource, object, call);
@@ -157,7 +161,7 @@ impl Api {
                 Outcome::Moved if object::meta(&decoded.value, "name").is_empty() => {
                     last = Some((resource.name(), name))
                 }
-                Outcome::Moved => return Err(taken(&resource, &name, self.store.get(&key).await?.as_ref())),
+                Outcome::Moved => return Err(taken(&resource, &object, self.store.get(&key).await?.as_ref())),
                 // It may be on its way out now.
                 Outcome::GuardMoved if !self.store.still(place.as_slice()).await? => {}
                 Outcome::GuardMoved => self.guards_moved(&guards).await?,
@@ -223,8 +227,12 @@ impl Api {
 }
 
 /// A name is taken, by something that may be on its way out.
-fn taken(resource: &Resource, name: &str, by: Option<&Entry>) -> Box<Status> {
-    let mut refused = Status::already_exists(&resource.name(), name);
+fn taken(resource: &Resource, object: &Value, by: Option<&Entry>) -> Box<Status> {
+    let name = object::meta(object, "name");
+    let mut refused = match object::meta(object, "generateName") {
+        "" => Status::already_exists(&resource.name(), name),
+        _ => Status::no_name_found(&resource.name(), name),
+    };
     if by.and_then(|entry| admit::stored(resource, entry).ok()).is_some_and(|object| object::is_deleting(&object)) {
         refused.message = format!("object is being deleted: {}", refused.message);
     }

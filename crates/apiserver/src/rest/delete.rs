@@ -103,7 +103,7 @@ impl Api {
         let selector = self.selector(&resource, call)?;
         let options = options::list(&call.query)?;
         let listed = self.listed(&resource, target.namespace.as_deref(), &selector, &options, Wanted::Trees).await?;
-        let (revision, objects) = (listed.revision, listed.trees());
+        let (metadata, objects) = (listed.metadata(), listed.trees());
         for object in &objects {
             let name = object::meta(object, "name");
             let key = resource.key(Some(object::meta(object, "namespace")), name);
@@ -114,7 +114,6 @@ impl Api {
                 Err(status) => return Err(status),
             }
         }
-        let metadata = json!({"resourceVersion": revision.to_string()});
         present::many(&resource, objects, metadata, call)
     }
 

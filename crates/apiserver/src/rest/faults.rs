@@ -46,9 +46,8 @@ impl Api {
         warnings: &mut Warnings,
     ) -> Vec<FieldError> {
         let mut errors = object::check_metadata(object, resource.namespaced, resource.name_rule);
-        if resource.custom().is_none()
-            && matches!(resource.role, Role::Plain | Role::Secret | Role::Lease | Role::Namespace)
-        {
+        // Kubernetes asks this of its oldest kinds alone, to which leases do not belong.
+        if resource.custom().is_none() && matches!(resource.role, Role::Plain | Role::Secret | Role::Namespace) {
             errors.extend(object::check_vague(object));
         }
         // The types of fields of other kinds were seen to when they were read; all else is said below.

@@ -41,6 +41,17 @@ impl Listed {
         self.objects.into_iter().filter_map(Shown::into_tree).collect()
     }
 
+    pub fn metadata(&self) -> Value {
+        let mut metadata = json!({"resourceVersion": self.revision.to_string()});
+        if let Some(next) = &self.next {
+            metadata["continue"] = next.encode().into();
+            if let Some(left) = self.left.filter(|left| *left > 0) {
+                metadata["remainingItemCount"] = left.into();
+            }
+        }
+        metadata
+    }
+
     pub fn shown(self) -> Vec<Shown> {
         self.objects
     }
@@ -53,13 +64,7 @@ impl Api {
         let options = options::list(&call.query)?;
         let wanted = wanted(call.form, &selector);
         let mut listed = self.listed(&resource, target.namespace.as_deref(), &selector, &options, wanted).await?;
-        let mut metadata = json!({"resourceVersion": listed.revision.to_string()});
-        if let Some(next) = &listed.next {
-            metadata["continue"] = next.encode().into();
-            if let Some(left) = listed.left.filter(|left| *left > 0) {
-                metadata["remainingItemCount"] = left.into();
-            }
-        }
+        let mut metadata = listed.metadata();
         if call.form == Form::Object {
             present::end(&resource, &mut metadata);
             // Kubernetes knows by its types what items of built-in kinds are, and does not say it again.

@@ -11,11 +11,10 @@ use super::{
 };
 use crate::{
     form::{self, Kind},
-    object,
+    managed, object,
     resource::Resource,
     route::Target,
     scale::{self, Scale},
-    schema,
     status::{Result, Status},
 };
 
@@ -61,7 +60,11 @@ impl Author<'_> {
         let scale = of(self.resource)?;
         let wanted = match intent {
             Intent::Replace(decoded) => decoded.value.clone(),
-            Intent::Patch(patch) => intent.patched(patch, self.resource, target, Scope::Scale, &scale.draft(old))?,
+            Intent::Patch(patch) => {
+                let made = intent.patched(patch, self.resource, target, Scope::Scale, &scale.unsaid(old))?;
+                scale.check_said(&made)?;
+                made
+            }
             Intent::Apply(apply) => {
                 let mut config = json!({"apiVersion": self.resource.api_version(), "kind": self.resource.kind});
                 let wanted = in_place(apply.decoded.value.clone(), target)?;
@@ -83,15 +86,9 @@ impl Author<'_> {
     }
 }
 
-/// A scale to apply may have no field that a scale has not, whatever is to become of such fields elsewhere.
+/// A scale to apply must be one, and may have no field that a scale has not, whatever is to become of such fields elsewhere.
 fn check_fields(scale: &Value) -> Result<()> {
-    let unknown = schema::prune(&scale::SCHEMA, &mut scale.clone());
-    let faults: Vec<String> = unknown.iter().map(|path| format!(".{path}: field not declared in schema")).collect();
-    let why = match faults.len() {
-        0 => return Ok(()),
-        1 => faults.concat(),
-        _ => format!("errors:\n  {}", faults.join("\n  ")),
-    };
+    let Err(why) = managed::check(&scale::TYPE, scale) else { return Ok(()) };
     let (namespace, name) = (object::meta(scale, "namespace"), object::meta(scale, "name"));
     let kind = format!("{}, Kind={}", scale::API_VERSION, scale::KIND);
     Err(Status::bad_request(format!("failed to create typed patch object ({namespace}/{name}; {kind}): {why}")))

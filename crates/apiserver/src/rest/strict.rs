@@ -28,31 +28,38 @@ pub fn check(
     mode: FieldValidation,
     warnings: &mut Warnings,
 ) -> Result<()> {
+    // A configuration for a custom resource is held to its type, and what goes after that is not told.
+    let unknown = if matches!(form, Form::Apply(_)) && !kind.typed { &[] } else { unknown };
+    // What has a type looks no further into a field that it does not know.
+    let passed = if kind.typed { unknown } else { &[] };
     let unknown = unknown.iter().map(|path| format!("unknown field {path:?}"));
     match mode {
         FieldValidation::Ignore => Ok(()),
         FieldValidation::Warn => {
-            form.told().into_iter().chain(unknown).for_each(|text| warnings.add(text));
+            form.told(passed).into_iter().chain(unknown).for_each(|text| warnings.add(text));
             Ok(())
         }
         FieldValidation::Strict => {
-            let faults: Vec<String> = form.faults().into_iter().chain(unknown).collect();
+            let faults: Vec<String> = form.faults(passed).into_iter().chain(unknown).collect();
             if faults.is_empty() { Ok(()) } else { Err(form.refusal(kind, &faults)) }
         }
     }
 }
 
 impl Form<'_> {
-    fn told(&self) -> Vec<String> {
+    /// `passed` are fields whose contents nobody has looked at.
+    fn told(&self, passed: &[String]) -> Vec<String> {
         match self {
-            Form::Whole(twice) | Form::Apply(twice) => twice.told(),
+            Form::Whole(twice) => twice.beside(passed).told(),
+            Form::Apply(twice) => twice.told(),
             Form::Patch { faults, .. } => faults.to_vec(),
         }
     }
 
-    fn faults(&self) -> Vec<String> {
+    fn faults(&self, passed: &[String]) -> Vec<String> {
         match self {
-            Form::Whole(twice) | Form::Apply(twice) => twice.faults(),
+            Form::Whole(twice) => twice.beside(passed).faults(),
+            Form::Apply(twice) => twice.faults(),
             Form::Patch { faults, .. } => faults.to_vec(),
         }
     }

@@ -125,14 +125,14 @@ impl Api {
         author.elsewhere = elsewhere.then_some(&leave);
         let Candidate { mut object, wanted, claims } = intent.candidate(&author, target, old)?;
         views.complete()?;
-        let manner = Manner { whole: matches!(intent, Intent::Replace(_)), dry_run: call.query.dry_run()? };
-        check_version(resource, &object, old, scope, manner)?;
         object::dedup_owners(&mut object).into_iter().for_each(|text| warnings.add(text));
         let api_version = resource.api_version();
         let kind = admit::kind(resource, &api_version, scope);
         form::check_embedded(&mut object, &resource.schema, &kind, intent.sent(call))?;
         let unknown = admit::prune(resource, &mut object);
         intent.check_fields(step, &unknown, warnings)?;
+        let manner = Manner { whole: matches!(intent, Intent::Replace(_)), dry_run: call.query.dry_run()? };
+        check_version(resource, &object, old, scope, manner)?;
         let mut object = carry_over(resource, object, old, scope);
         admit::normalize(resource, &mut object);
         own::complete(resource, &mut object);
@@ -143,6 +143,8 @@ impl Api {
         };
         let is_part = |name: &str| match scope {
             Scope::Status => name == "status",
+            // A count is put into what is stored.
+            Scope::Scale => false,
             _ => !resource.has_status || name != "status",
         };
         let filled = schema::fill_part(&resource.schema, &mut object, claims.nulls(resource), is_part);

@@ -26,7 +26,7 @@ struct Place<'a> {
     /// Where the types stand, outside of `allOf`.
     node: &'a Value,
     root: bool,
-    /// The outermost list or map whose entries have no old value.
+    /// The outermost list whose entries have no old value.
     uncorrelatable: Option<&'a str>,
     faults: &'a [FieldError],
 }
@@ -48,13 +48,10 @@ fn walk(place: &Place<'_>, path: &str, errors: &mut Vec<FieldError>) {
         let at = format!("{path}.x-kubernetes-validations[{index}]");
         check_expressions(rule, kind.as_ref(), place, &at, errors);
     }
-    let atomic = node["x-kubernetes-map-type"] == "atomic";
     let inner = |rules, node| Place { rules, node, root: types::is_embedded(node), ..*place };
     for (name, property) in rules["properties"].as_object().into_iter().flatten() {
         if let Some(node) = node["properties"].get(name) {
-            let mut property = inner(property, node);
-            property.uncorrelatable = property.uncorrelatable.or(atomic.then_some(path));
-            walk(&property, &format!("{path}.properties[{name}]"), errors);
+            walk(&inner(property, node), &format!("{path}.properties[{name}]"), errors);
         }
     }
     if rules["additionalProperties"].is_object() && node["additionalProperties"].is_object() {
@@ -81,7 +78,11 @@ pub fn check_value(node: &Value, schema: &Schema, default: &Value, root: bool, a
         errors = judge(None);
     }
     for error in &mut errors {
-        error.field = if error.field == "<nil>" { at.to_owned() } else { child(at, &error.field) };
+        error.field = match error.field.as_str() {
+            "<nil>" => at.to_owned(),
+            key if key.starts_with('[') => format!("{at}{key}"),
+            name => child(at, name),
+        };
     }
     errors
 }

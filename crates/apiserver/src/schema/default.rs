@@ -51,16 +51,21 @@ pub fn fill_part(schema: &Schema, object: &mut Value, nulls: Nulls, is_part: imp
 }
 
 /// Takes back what `fill` did, as far as its places are there: in the object, or in an excerpt of it. A null that was no value
-/// is nothing.
+/// is nothing, but in a list.
 pub fn unfill(value: &mut Value, filled: &[Filled]) {
     for Filled { way, .. } in filled.iter().rev() {
-        let Some((Step::Name(name), parents)) = way.split_last() else { continue };
+        let Some((last, parents)) = way.split_last() else { continue };
         let parent = parents.iter().try_fold(&mut *value, |value, step| match step {
             Step::Name(name) => value.get_mut(name),
             Step::Item(index) => value.get_mut(index),
         });
-        if let Some(parent) = parent.and_then(Value::as_object_mut) {
-            parent.remove(name);
+        match (last, parent) {
+            (Step::Name(name), Some(Value::Object(map))) => drop(map.remove(name)),
+            // An item has its place, and was a null there.
+            (Step::Item(index), Some(Value::Array(list))) => {
+                list.get_mut(*index).into_iter().for_each(|item| *item = Value::Null);
+            }
+            _ => {}
         }
     }
 }
@@ -101,7 +106,12 @@ impl Fill {
             Value::Array(list) => {
                 let Some(items) = &schema.items else { return };
                 for (index, item) in list.iter_mut().enumerate() {
-                    self.walk(items, item, Way::Item(&way, index));
+                    let way = Way::Item(&way, index);
+                    if let (true, Some(default)) = (item.is_null() && !items.nullable, &items.default) {
+                        self.done.push(Filled { way: way.steps(), null: true });
+                        *item = default.clone();
+                    }
+                    self.walk(items, item, way);
                 }
             }
             _ => {}

@@ -131,7 +131,7 @@ impl Walk<'_> {
     fn text(&self, rules: &Rules, text: &str, path: &Path<'_>) -> Option<FieldError> {
         let chars = text.chars().count() as u64;
         if let Some(max) = rules.max_length.filter(|max| chars > *max) {
-            let detail = format!("may not be more than {max} bytes");
+            let detail = format!("may not be more than {max} {}", if max == 1 { "byte" } else { "bytes" });
             return Some(FieldError::new(Fault::TooLong, path.field(self.at), text.into(), detail));
         }
         if let Some(min) = rules.min_length.filter(|min| chars < *min) {

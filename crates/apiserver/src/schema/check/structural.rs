@@ -181,7 +181,8 @@ fn check_nested(nested: &Value, skip_any: bool, path: &str, errors: &mut Vec<Fie
     for (word, keys) in words {
         let wrong = |key: &&&str| match word {
             "empty" => filled(key),
-            "undefined" => given(key),
+            // One that is false says nothing there.
+            "undefined" => given(key) && !(**key == "additionalProperties" && nested[**key] == false),
             _ => flag(nested, key),
         };
         let refuse = |key: &&str| FieldError::forbidden(child(path, key), format!("must be {word} to be structural"));
