@@ -4,6 +4,7 @@ pub mod accept;
 pub mod answer;
 pub mod auth;
 pub mod compress;
+pub mod deadline;
 pub mod health;
 pub mod kubeconfig;
 pub mod labels;
