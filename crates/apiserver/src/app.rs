@@ -19,7 +19,7 @@ use crate::{
         accept::{self, Place},
         answer::{self, Body, Warnings},
         auth::{self, Peer, Tokens},
-        body, compress, health,
+        body, compress, deadline, health,
         labels::Labels,
         metrics::Inflight,
         query::Query,
@@ -112,6 +112,7 @@ impl App {
         verb: &'static str,
         warnings: &mut Warnings,
     ) -> Result<Response<Body>> {
+        deadline::check(&query, verb)?;
         let user = self.tokens.authenticate(peer.standing(), request.headers())?;
         let user = auth::impersonate(user, request.headers()).map_err(Status::at_door)?;
         auth::authorize(&user, request.method(), request.uri().path(), route, verb).map_err(Status::at_door)?;
@@ -135,12 +136,14 @@ impl App {
             Some(review) => method::check_review(review, target, verb, request.headers())?,
             None => method::check(&*self.api.resource(target)?, target, verb, request.headers())?,
         }
-        let accepted = accept::negotiate(request.headers(), Place::Objects)?;
+        let place = if review.is_some() { Place::Questions } else { Place::Objects };
+        let accepted = accept::negotiate(request.headers(), place)?;
         let (form, style) = (accepted.form, Style::of(accepted, request.headers(), &query));
         let body = body::collect_in_time(body).await?;
         let call = Call { user, query, form, style, headers: request.into_parts().0.headers, body };
         if let Some(review) = review {
-            return Ok(answer::json(201, &rest::review(review, &call, &self.api.metrics, warnings)?));
+            let answered = rest::review(review, &call, &self.api.metrics, warnings)?;
+            return Ok(answer::styled(201, answer::print(&answered), call.style));
         }
         if let Some(text) = self.api.resource(target).ok().and_then(|resource| resource.deprecation.clone()) {
             warnings.add(text);

@@ -13,7 +13,7 @@ use serde_json::Value;
 pub use self::syntax::too_large;
 pub use self::{
     definition::prune_schema,
-    metadata::{METADATA, prune_items},
+    metadata::{METADATA, of_item, prune_items},
 };
 use crate::{
     field::FieldError,
@@ -85,6 +85,17 @@ pub fn check_embedded(object: &mut Value, schema: &Schema, kind: &Kind<'_>, sent
 /// The first fault of embedded objects in a part of an object.
 pub fn embedded_fault(schema: &Schema, value: &mut Value) -> std::result::Result<(), FieldError> {
     embedded::check(schema, value, "")
+}
+
+/// What the store holds may have been put there by anybody: leaves of headers and metadata, also of embedded objects, what can be
+/// that. True if they all could.
+pub fn keep_fit(schema: &Schema, object: &mut Value) -> bool {
+    embedded::keep_fit(schema, object)
+}
+
+/// Whether a text is a time as metadata has them.
+pub fn is_time(text: &str) -> bool {
+    time::second(text).is_ok()
 }
 
 fn read_typed(object: &mut Value, kind: &Kind<'_>) -> std::result::Result<(), Misform> {

@@ -1,6 +1,6 @@
 //! The scale of a custom resource: how many there should be and are, wherever its schema keeps that.
 
-use std::sync::LazyLock;
+use std::{collections::BTreeMap, sync::LazyLock};
 
 use serde_json::{Value, json};
 
@@ -35,7 +35,11 @@ pub struct Scale {
     pub spec_replicas: Place,
     status_replicas: Place,
     selector: Option<Place>,
+    /// Where the wanted count lies, by version, as managers may know it by any.
+    pub counts: Counts,
 }
+
+pub type Counts = BTreeMap<String, Vec<String>>;
 
 /// A place such as `.spec.replicas`.
 #[derive(Clone, Debug)]
@@ -128,7 +132,16 @@ impl Scale {
             spec_replicas: place("specReplicasPath")?,
             status_replicas: place("statusReplicasPath")?,
             selector: place("labelSelectorPath"),
+            counts: Counts::new(),
         })
+    }
+
+    /// The same beside the scales of all versions.
+    pub fn parse_beside<'a>(json: &Value, all: impl IntoIterator<Item = (String, &'a Value)>) -> Option<Scale> {
+        let counts =
+            all.into_iter().filter_map(|(version, json)| Some((version, Scale::parse(json)?.spec_replicas.names)));
+        let counts = counts.collect();
+        Some(Scale { counts, ..Scale::parse(json)? })
     }
 
     /// The scale of an object, as it is read. One that says nothing of how many there should be has none.

@@ -174,3 +174,46 @@ fn a_first_count_that_a_gate_keeps_out_is_no_error() {
         }
     });
 }
+
+/// There is one count, wherever a version has it, and who scales takes it from all.
+#[test]
+fn who_scales_takes_the_count_under_all_its_names() {
+    let world = World::start();
+    world.run(async {
+        let mut http = Http::connect(world.api()).await;
+        let mut definition = definition(None);
+        let mut other = definition["spec"]["versions"][0].clone();
+        let any = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+        for (key, value) in [("name", json!("v2")), ("storage", false.into())] {
+            other[key] = value;
+        }
+        other["subresources"]["scale"]["specReplicasPath"] = ".spec.number".into();
+        definition["spec"]["versions"].as_array_mut().expect("versions").push(other);
+        for version in definition["spec"]["versions"].as_array_mut().expect("versions") {
+            version["schema"]["openAPIV3Schema"] = any.clone();
+        }
+        assert_eq!(http.json("POST", DEFINITIONS, definition).await.code, 201);
+        let second = FLOCK.replace("v1", "v2");
+        let mut object = flock(json!({"number": 2, "kind": "geese"}));
+        object["apiVersion"] = "example.com/v2".into();
+        let maker = format!("{}?fieldManager=maker", second.trim_end_matches("/f"));
+        assert_eq!(http.json("POST", &maker, object).await.code, 201);
+        let wanted = flock(json!({"count": 3})).to_string();
+        let applied = http.send("PATCH", &format!("{FLOCK}?fieldManager=applier"), "application/apply-patch+yaml", wanted).await;
+        assert_eq!(applied.code, 200, "{}", applied.body);
+        let config = json!({"apiVersion": "autoscaling/v1", "kind": "Scale", "spec": {"replicas": 9}}).to_string();
+        let refused = http.send("PATCH", &format!("{FLOCK}/scale?fieldManager=ops"), "application/apply-patch+yaml", config).await;
+        let text = "Apply failed with 2 conflicts: conflicts with \"applier\":\n- .spec.replicas\nconflicts with \"maker\" using autoscaling/v1:\n- .spec.replicas";
+        assert_eq!((refused.code, refused.body["message"].as_str()), (409, Some(text)));
+        let scaled = http.merge(&format!("{FLOCK}/scale?fieldManager=scaler"), json!({"spec": {"replicas": 5}})).await;
+        assert_eq!(scaled.code, 200, "{}", scaled.body);
+        let read = http.json("GET", FLOCK, Value::Null).await;
+        let entries = read.body["metadata"]["managedFields"].as_array().expect("managers");
+        let fields = |manager: &str| entries.iter().find(|entry| entry["manager"] == manager).map(|entry| &entry["fieldsV1"]);
+        let managers: Vec<&str> = entries.iter().filter_map(|entry| entry["manager"].as_str()).collect();
+        assert_eq!((managers, entries[1].get("time")), (vec!["applier", "scaler", "maker"], None));
+        assert_eq!(fields("applier"), Some(&json!({"f:spec": {}})));
+        assert_eq!(fields("scaler"), Some(&json!({"f:spec": {"f:count": {}}})));
+        assert_eq!(fields("maker"), Some(&json!({"f:spec": {".": {}, "f:kind": {}}})));
+    });
+}

@@ -156,3 +156,89 @@ fn faults_of_a_status_are_told_from_there() {
         }
     });
 }
+
+/// Nobody knows these fields of metadata, and a definition is not refused for them.
+#[test]
+fn defaults_bring_no_metadata_that_nobody_knows() {
+    let owner = json!({"apiVersion": "v1", "kind": "Node", "name": "o", "uid": "u"});
+    let mut odd = owner.clone();
+    odd["unknown"] = "x".into();
+    let metadata = json!({"name": "Bar", "unknown": "x", "ownerReferences": [odd]});
+    let object = json!({"apiVersion": "foos/v1", "kind": "Foo", "metadata": metadata});
+    let embedded = |mut schema: Value| {
+        for (key, value) in [("type", json!("object")), ("x-kubernetes-embedded-resource", true.into())] {
+            schema[key] = value;
+        }
+        schema
+    };
+    let text = |default: &str| json!({"type": "string", "default": default});
+    let owners = json!({"type": "array", "default": [odd], "items": {"type": "object",
+        "x-kubernetes-preserve-unknown-fields": true}});
+    let by_field = json!({"type": "object", "default": {}, "properties": {
+        "name": text("Bar"), "unknown": text("x"), "ownerReferences": owners}});
+    let by_metadata = json!({"type": "object", "default": metadata});
+    let header = |metadata: Value| json!({"apiVersion": text("foos/v1"), "kind": text("Foo"), "metadata": metadata});
+    let world = World::start();
+    world.run(async {
+        let mut http = Http::connect(world.api()).await;
+        let properties = json!({
+            "fields": embedded(json!({"default": {"apiVersion": "foos/v1", "kind": "Foo"}, "properties": header(by_field)})),
+            "metadata-of": embedded(json!({"default": {"apiVersion": "foos/v1", "kind": "Foo"}, "properties": header(by_metadata)})),
+            "object": embedded(json!({"default": object, "x-kubernetes-preserve-unknown-fields": true})),
+            "around": {"type": "object", "default": {"in": object}, "properties": {"in": embedded(json!({"properties": {"spec": {"type": "object"}}}))}},
+        });
+        let definition = definition("Cluster", json!([version("v1", true, properties)]));
+        let made = http.json("POST", CRDS, definition).await;
+        assert_eq!(made.code, 201, "{}", made.body);
+        let made = http.json("POST", "/apis/example.com/v1/foos", foo("v1", Value::Null)).await;
+        let known = json!({"apiVersion": "foos/v1", "kind": "Foo", "metadata": {"name": "Bar", "ownerReferences": [owner]}});
+        for place in ["/fields", "/metadata-of", "/object", "/around/in"] {
+            assert_eq!(made.body.pointer(place), Some(&known), "{place} of {}", made.body);
+        }
+        let read = http.json("GET", "/apis/example.com/v1/foos/a", Value::Null).await;
+        assert_eq!(read.body, made.body);
+    });
+}
+
+/// Whatever somebody else has put into the store: metadata is shown as far as it can be metadata, also of embedded objects.
+#[test]
+fn metadata_in_the_store_that_is_none_is_not_shown() {
+    let world = World::start();
+    world.run(async {
+        let mut http = Http::connect(world.api()).await;
+        let embedded = json!({"type": "object", "x-kubernetes-embedded-resource": true, "x-kubernetes-preserve-unknown-fields": true});
+        http.json("POST", CRDS, definition("Cluster", json!([version("v1", true, json!({"in": embedded}))]))).await;
+        let metadata = json!({"name": "a", "unknown": 1, "generation": null, "labels": {"bad": "x y"}, "annotations": {"a": 1, "b": "c"},
+            "finalizers": [], "uid": 7, "deletionTimestamp": "never"});
+        let stored = json!({"apiVersion": "example.com/v1", "kind": "Foo", "metadata": metadata,
+            "in": {"apiVersion": "v1", "kind": "Any", "metadata": metadata}});
+        let put = async || {
+            let client = client::Client::connect(vec![world.endpoint.clone()], client::ConnectOptions::new()).await;
+            let client = client.expect("a client");
+            client.put(client::Put::new("/registry/example.com/foos/a", stored.to_string())).await.expect("stored");
+        };
+        let path = "/apis/example.com/v1/foos/a";
+        put().await;
+        assert_eq!(http.json("DELETE", path, Value::Null).await.code, 200);
+        put().await;
+        let read = http.json("GET", path, Value::Null).await.body;
+        let mut own = read["metadata"].clone();
+        own.as_object_mut().expect("metadata").remove("resourceVersion");
+        assert_eq!(own, json!({"name": "a", "generation": 1, "labels": {"bad": "x y"}}));
+        assert_eq!(read["in"]["metadata"], json!({"name": "a", "labels": {"bad": "x y"}}));
+        let listed = http.json("GET", "/apis/example.com/v1/foos", Value::Null).await;
+        assert_eq!(listed.body["items"][0], read);
+        // What is wrong with labels is still said when they are written, and can be mended.
+        let mut mended = read.clone();
+        for (place, fault) in [("/metadata", "metadata.labels"), ("/in/metadata", "in.metadata.labels")] {
+            let refused = http.json("PUT", path, mended.clone()).await;
+            let text = refused.body["message"].as_str().unwrap_or_default().to_owned();
+            assert!(refused.code == 422 && text.contains(&format!("{fault}: Invalid value: \"x y\"")), "{}", refused.body);
+            mended.pointer_mut(place).expect("metadata")["labels"]["bad"] = "good".into();
+        }
+        let put = http.json("PUT", path, mended).await;
+        assert_eq!((put.code, &put.body["metadata"]["generation"]), (200, &json!(2)), "{}", put.body);
+        let refused = http.merge(path, json!({"in": {"metadata": {"labels": {"bad": 1}}}})).await;
+        assert!(refused.body["message"].as_str().is_some_and(|text| text.contains("in.metadata: Invalid value")), "{}", refused.body);
+    });
+}

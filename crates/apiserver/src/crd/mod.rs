@@ -168,6 +168,13 @@ fn stored_schema(object: &Value, version: &str) -> Option<Schema> {
     Some(Schema::parse(schema))
 }
 
+fn scale(object: &Value, version: &Value) -> Option<Scale> {
+    let group = object["spec"]["group"].as_str().unwrap_or_default();
+    let of = |version: &Value| group_version(group, version["name"].as_str().unwrap_or_default());
+    let all = versions(object).iter().map(|version| (of(version), &version["subresources"]["scale"]));
+    Scale::parse_beside(&version["subresources"]["scale"], all)
+}
+
 fn resource(definition: &Definition, version: &Value, types: Arc<Types>, field_gates: bool) -> Resource {
     let spec = &definition.object["spec"];
     let names = &definition.object["status"]["acceptedNames"];
@@ -195,7 +202,7 @@ fn resource(definition: &Definition, version: &Value, types: Arc<Types>, field_g
         categories: texts(&names["categories"]),
         namespaced: spec["scope"] == "Namespaced",
         has_status: version["subresources"]["status"].is_object(),
-        scale: Scale::parse(&version["subresources"]["scale"]),
+        scale: scale(&definition.object, version),
         name_rule: NameRule::Subdomain,
         has_generation: true,
         unconditional_update: false,

@@ -5,8 +5,20 @@ use serde_json::Value;
 use super::{Kind, metadata};
 use crate::{
     field::{FieldError, child},
-    schema::Schema,
+    schema::{self, Schema},
 };
+
+/// Leaves of the headers and metadata of an object, and of those within it, what can be that. True if they all could.
+pub fn keep_fit(schema: &Schema, object: &mut Value) -> bool {
+    let mut fits = true;
+    schema::each_embedded(schema, object, true, &mut |map| {
+        let before = map.len();
+        map.retain(|name, value| !matches!(name.as_str(), "apiVersion" | "kind") || value.is_string());
+        let metadata = map.get_mut("metadata").is_none_or(metadata::keep_fit);
+        fits &= metadata && map.len() == before;
+    });
+    fits
+}
 
 /// The first fault of the headers and metadata of embedded objects; sound metadata is tidied.
 pub fn check(schema: &Schema, value: &mut Value, path: &str) -> Result<(), FieldError> {

@@ -72,10 +72,25 @@ fn check_field(place: &str, name: &str, value: &Value) -> Result<(), String> {
     }
 }
 
+/// Leaves of metadata what can be that, in the form that is kept. True if it all could.
+pub fn keep_fit(metadata: &mut Value) -> bool {
+    let Some(map) = metadata.as_object_mut() else { return true };
+    let before = map.len();
+    map.retain(|name, value| value.is_null() || check_field("", name, value).is_ok());
+    let fits = map.len() == before;
+    tidy_map(map, false);
+    fits
+}
+
 /// What says nothing is left out: nulls, empty maps and lists, empty texts. In a kind with a type an empty list of managers says
 /// that they are to be forgotten. Fields that nobody knows stay, to be told of.
 pub fn tidy(object: &mut Value, typed: bool) {
-    let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) else { return };
+    if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
+        tidy_map(metadata, typed);
+    }
+}
+
+fn tidy_map(metadata: &mut Map<String, Value>, typed: bool) {
     for name in ["labels", "annotations"] {
         if let Some(map) = metadata.get_mut(name).and_then(Value::as_object_mut) {
             map.values_mut().filter(|value| value.is_null()).for_each(|value| *value = "".into());

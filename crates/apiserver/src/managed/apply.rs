@@ -102,7 +102,7 @@ impl Writer<'_> {
         if let Some(own) = managers.claims.get_mut(&id) {
             own.set = stripped(&own.set);
             if !value::same(live, &object) {
-                own.time = Some(self.now.to_owned());
+                own.time = self.time(own.time.take());
             }
         }
         managers.claims.retain(|_, claim| !claim.set.is_empty());

@@ -100,6 +100,7 @@ fn writer<'a>(types: &'a Types, manager: &'a str) -> Writer<'a> {
         subresource: "",
         manager,
         reset,
+        counts: None,
         gating: None,
         elsewhere: None,
         views: &Alike,

@@ -86,6 +86,7 @@ fn play(types: &Types, live: &mut Option<Value>, step: &Value, at: &str) -> bool
         subresource: text("subresource"),
         manager: text("manager"),
         reset,
+        counts: None,
         gating: None,
         elsewhere: None,
         views: &Alike,

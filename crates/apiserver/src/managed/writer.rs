@@ -13,6 +13,7 @@ use super::{
     set::Set,
     views::Views,
 };
+use crate::scale::Counts;
 
 /// What a write through this endpoint cannot change, so does not own.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -60,6 +61,8 @@ pub struct Writer<'a> {
     pub subresource: &'a str,
     pub manager: &'a str,
     pub reset: Reset,
+    /// Where the count lies in each version, for those who write nothing else.
+    pub counts: Option<&'a Counts>,
     /// Gates of which one or more are off: what is behind those stays as it is, with its owners.
     pub gating: Option<&'a Gating>,
     /// What gates leave of an object, where they speak of fields by the names of another version.
@@ -92,9 +95,14 @@ impl Writer<'_> {
             let claim = self.claim(manager, Operation::Update, Set::default());
             let claim = managers.claims.entry(claim.id()).or_insert(claim);
             claim.set = std::mem::take(&mut claim.set).union(&set);
-            claim.time = Some(self.now.to_owned());
+            claim.time = self.time(claim.time.take());
         }
         managers
+    }
+
+    /// When a claim that was made before is made again. What is claimed through a scale has no time, as in Kubernetes: it comes first.
+    pub(super) fn time(&self, before: Option<String>) -> Option<String> {
+        if self.counts.is_some() { before } else { Some(self.now.to_owned()) }
     }
 
     /// A new object as it was before anyone wrote to it.
@@ -136,7 +144,27 @@ impl Writer<'_> {
             };
             Some((version.to_owned(), found.map(|set| self.reset.filter(set))))
         };
-        versions.into_iter().filter_map(change).collect()
+        let mut changes = versions.into_iter().filter_map(change).collect();
+        self.count_everywhere(&mut changes);
+        changes
+    }
+
+    /// A count is one and the same in all versions, so that who has it in any has lost it, whatever is written there.
+    fn count_everywhere(&self, changes: &mut Changes) {
+        let count = |version: &str| {
+            let names: Vec<&str> = self.counts?.get(version)?.iter().map(String::as_str).collect();
+            Some(Set::of(&[&names]))
+        };
+        let own = changes.get(self.api_version).map(|own| own.modified.clone().union(&own.added));
+        let own = own.zip(count(self.api_version)).map(|(changed, count)| changed.intersection(&count));
+        if own.is_none_or(|own| own.is_empty()) {
+            return;
+        }
+        for (version, change) in changes.iter_mut().filter(|(version, _)| *version != self.api_version) {
+            if let Some(count) = count(version) {
+                change.modified = std::mem::take(&mut change.modified).union(&count);
+            }
+        }
     }
 }
 

@@ -39,7 +39,7 @@ pub fn schemas(refs: &str) -> Map<String, Value> {
         "uid": text("Unique in time and space. Set by the server."),
         "resourceVersion": text("Changes with every change of the object. Set by the server."),
         "generation": number("Counts changes of what is wanted. Set by the server."),
-        "creationTimestamp": text("When the object was made. Set by the server."),
+        "creationTimestamp": text("CreationTimestamp is a timestamp of when the object was made. Set by the server."),
         "deletionTimestamp": text("When deletion was asked for. Set by the server."),
         "deletionGracePeriodSeconds": number("How long the object may take to end. Set by the server."),
         "selfLink": text("Not used any more."),

@@ -35,10 +35,19 @@ pub const META: &[Field] = &[
     (14, "finalizers", Kind::List(&Kind::Given)),
     (17, "managedFields", Kind::List(&Kind::Message(MANAGER))),
 ];
+const NAMESPACE_CONDITION: &[Field] = &[
+    (1, "type", Kind::Given),
+    (2, "status", Kind::Given),
+    (4, "lastTransitionTime", Kind::Time),
+    (5, "reason", Kind::Text),
+    (6, "message", Kind::Text),
+];
+const NAMESPACE_STATUS: &[Field] =
+    &[(1, "phase", Kind::Text), (2, "conditions", Kind::List(&Kind::Message(NAMESPACE_CONDITION)))];
 const NAMESPACE: &[Field] = &[
     (1, "metadata", Kind::Message(META)),
     (2, "spec", Kind::Message(&[(1, "finalizers", Kind::List(&Kind::Given))])),
-    (3, "status", Kind::Message(&[(1, "phase", Kind::Text)])),
+    (3, "status", Kind::Message(NAMESPACE_STATUS)),
 ];
 const CONFIG_MAP: &[Field] = &[
     (1, "metadata", Kind::Message(META)),
@@ -98,10 +107,25 @@ const POLICY_SPEC: &[Field] = &[
     (6, "matchConditions", Kind::List(&Kind::Message(NAMED_EXPRESSION))),
     (7, "variables", Kind::List(&Kind::Message(NAMED_EXPRESSION))),
 ];
+const CONDITION: &[Field] = &[
+    (1, "type", Kind::Given),
+    (2, "status", Kind::Given),
+    (3, "observedGeneration", Kind::Int),
+    (4, "lastTransitionTime", Kind::Time),
+    (5, "reason", Kind::Given),
+    (6, "message", Kind::Given),
+];
+const EXPRESSION_WARNING: &[Field] = &[(2, "fieldRef", Kind::Given), (3, "warning", Kind::Given)];
+const TYPE_CHECKING: &[Field] = &[(1, "expressionWarnings", Kind::List(&Kind::Message(EXPRESSION_WARNING)))];
+const POLICY_STATUS: &[Field] = &[
+    (1, "observedGeneration", Kind::Int),
+    (2, "typeChecking", Kind::Message(TYPE_CHECKING)),
+    (3, "conditions", Kind::List(&Kind::Message(CONDITION))),
+];
 const POLICY: &[Field] = &[
     (1, "metadata", Kind::Message(META)),
     (2, "spec", Kind::Message(POLICY_SPEC)),
-    (3, "status", Kind::Message(&[(1, "observedGeneration", Kind::Int)])),
+    (3, "status", Kind::Message(POLICY_STATUS)),
 ];
 const PARAM_REF: &[Field] = &[
     (1, "name", Kind::Text),

@@ -9,7 +9,8 @@ use crate::{
     object, protobuf,
     resource::{Resource, Role},
     route::Target,
-    scale, schema,
+    scale,
+    schema::{self, Schema},
     status::{Result, Status},
     store::Entry,
 };
@@ -56,9 +57,18 @@ pub fn readable(resource: &Resource, entry: &Entry) -> Result<Value> {
 /// another brings none of its own. True if nothing had to go, not even a null.
 pub fn settle(resource: &Resource, object: &mut Value) -> bool {
     let schema = resource.schema_of(object);
-    let known = resource.custom().is_none() || schema::prune(schema, object).is_empty();
+    let known = resource.custom().is_none() || (schema::prune(schema, object).is_empty() & fit(schema, object));
     let nulls = schema::fill(schema, object).iter().any(|filled| filled.null);
     known && !nulls
+}
+
+/// What others have put into the store need not be what a write would have made of it.
+fn fit(schema: &Schema, object: &mut Value) -> bool {
+    let fits = form::keep_fit(schema, object);
+    if object::generation(object) == 0 {
+        object::set(object, "generation", 1);
+    }
+    fits
 }
 
 /// A settled object in the version of the client, which it is in but for its name.

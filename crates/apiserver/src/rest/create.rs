@@ -79,6 +79,12 @@ impl Api {
         self.create_from(target, &decoded, false, call, warnings).await
     }
 
+    /// What has no place in the schema is told by who merges, before anybody asks what is to become of fields that nobody knows.
+    fn check_mergeable(&self, resource: &Resource, manager: &str, config: &Value) -> Result<()> {
+        let views = Views::new(resource);
+        Author::new(resource, Scope::Main, manager, &views, &self.metrics.gating).applied_anew(config).map(drop)
+    }
+
     async fn create_from(
         &self,
         target: &Target,
@@ -100,11 +106,14 @@ impl Api {
             let kind = admit::kind(&resource, &api_version, Scope::Main);
             form::check_embedded(&mut object, &resource.schema, &kind, form::Sent::Whole(&call.body))?;
             let unknown = admit::prune(&resource, &mut object);
+            let manager = own::creator(call)?;
+            if applied {
+                self.check_mergeable(&resource, &manager, &decoded.value)?;
+            }
             let form = if applied { Form::Apply(&decoded.twice) } else { Form::Whole(&decoded.twice) };
             // Told also if the object is refused for something else.
             strict::check(&kind, &form, &unknown, mode, warnings)?;
             admit::check_place(&mut object, target.namespace.as_deref(), None)?;
-            let manager = own::creator(call)?;
             let given = object.clone();
             let begun = start(&resource, object)?;
             let mut views = Views::new(&resource);

@@ -78,6 +78,7 @@ impl<'a> Author<'a> {
             subresource: self.scope.name(),
             manager: &self.manager,
             reset: reset(self.resource, self.scope),
+            counts: self.resource.scale.as_ref().filter(|_| self.scope == Scope::Scale).map(|scale| &scale.counts),
             gating: self.resource.gated_here(),
             elsewhere: self.elsewhere,
             views: self.views,

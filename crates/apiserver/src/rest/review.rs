@@ -6,6 +6,7 @@ use super::{
     Call,
     admit::{self, Scope},
     own::{self, Author, Change},
+    present,
     strict::{self, Form},
     views::Views,
 };
@@ -30,5 +31,5 @@ pub fn review(review: Review, call: &Call, metrics: &Metrics, warnings: &mut War
     let author = Author::new(&resource, Scope::Main, &manager, &views, &metrics.gating);
     let claims = author.given(None, &asked);
     author.record(&Change { raw: None, old: None, hub: None, kept: None }, &mut asked, claims);
-    review.answer(&call.user, asked)
+    present::shown(&[], review.answer(&call.user, asked)?, call)
 }

@@ -57,7 +57,7 @@ fn slow(resource: &Resource, text: &[u8]) -> Option<[String; 2]> {
 }
 
 const PLAIN: &str =
-    r#"{"apiVersion":"v0","kind":"A","metadata":{"name":"n","uid":"u"},"spec":{"a":1,"z":[{"k":"x"}]}}"#;
+    r#"{"apiVersion":"v0","kind":"A","metadata":{"generation":1,"name":"n","uid":"u"},"spec":{"a":1,"z":[{"k":"x"}]}}"#;
 
 fn schema() -> Value {
     json!({"type": "object", "properties": {"spec": {"type": "object", "properties": {
@@ -70,20 +70,30 @@ fn schema() -> Value {
 
 #[test_case(PLAIN => true; "as we write it")]
 #[test_case(&format!("{PLAIN}\n") => true; "a last line feed, as others write it")]
-#[test_case(r#"{"apiVersion":"v0","metadata":{}}"# => true; "empty metadata")]
-#[test_case(r#"{"apiVersion":"v0","metadata":{"name":"a"},"spec":{"a":0,"free":{"b":[null,-1,0.5,true]},"nul":null}}"# => true; "values")]
-#[test_case(r#"{"apiVersion":"v0","metadata":{"annotations":{"k:{\"n\"}":"\n\u0001é"},"name":"a"}}"# => true; "escapes")]
-#[test_case(r#"{"apiVersion":"v0","metadata":{},"spec":{}}"# => false; "a default is missing")]
-#[test_case(r#"{"apiVersion":"v0","metadata":{},"spec":{"a":null}}"# => false; "a null that is none")]
-#[test_case(r#"{"apiVersion":"v0","metadata":{},"spec":{"a":1,"b":1}}"# => false; "an unknown field")]
-#[test_case(r#"{"apiVersion":"v0","metadata":{"color":"red"}}"# => false; "unknown metadata")]
-#[test_case(r#"{"apiVersion":"v0","metadata":{"resourceVersion":"7"}}"# => false; "a version that was stored")]
-#[test_case(r#"{"metadata":{},"apiVersion":"v0"}"# => false; "another order")]
-#[test_case(r#"{"apiVersion":"v0","apiVersion":"v0","metadata":{}}"# => false; "a name twice")]
-#[test_case(r#"{"apiVersion":"v0","metadata":{"name":"\u003c"}}"# => false; "an escape that is not needed")]
-#[test_case(r#"{"apiVersion":"v0","metadata":{},"spec":{"a":1.0e1}}"# => false; "a number in another form")]
-#[test_case(r#"{"apiVersion":"v0","metadata":{},"spec":{"a":-0}}"# => false; "minus nothing")]
-#[test_case(r#"{"apiVersion":"v0", "metadata":{}}"# => false; "a blank")]
+#[test_case(r#"{"apiVersion":"v0","metadata":{"generation":1}}"# => true; "hardly any metadata")]
+#[test_case(r#"{"apiVersion":"v0","metadata":{"generation":1,"name":"a"},"spec":{"a":0,"free":{"b":[null,-1,0.5,true]},"nul":null}}"# => true; "values")]
+#[test_case(r#"{"apiVersion":"v0","metadata":{"annotations":{"k:{\"n\"}":"\n\u0001é"},"generation":1,"name":"a"}}"# => true; "escapes")]
+#[test_case(r#"{"apiVersion":"v0","metadata":{"generation":1},"spec":{}}"# => false; "a default is missing")]
+#[test_case(r#"{"apiVersion":"v0","metadata":{"generation":1},"spec":{"a":null}}"# => false; "a null that is none")]
+#[test_case(r#"{"apiVersion":"v0","metadata":{"generation":1},"spec":{"a":1,"b":1}}"# => false; "an unknown field")]
+#[test_case(r#"{"apiVersion":"v0","metadata":{"color":"red","generation":1}}"# => false; "unknown metadata")]
+#[test_case(r#"{"apiVersion":"v0","metadata":{"generation":1,"resourceVersion":"7"}}"# => false; "a version that was stored")]
+#[test_case(r#"{"apiVersion":"v0","metadata":{}}"# => false; "no generation")]
+#[test_case(r#"{"apiVersion":"v0","metadata":{"generation":0}}"# => false; "not even a first generation")]
+#[test_case(r#"{"apiVersion":"v0","metadata":{"creationTimestamp":"2026-01-02T03:04:05Z","deletionGracePeriodSeconds":0,"finalizers":["a"],"generation":1,"managedFields":[{"manager":"m"}]}}"# => true; "types of metadata")]
+#[test_case(r#"{"apiVersion":"v0","metadata":{"creationTimestamp":"today","generation":1}}"# => false; "no time")]
+#[test_case(r#"{"apiVersion":"v0","metadata":{"finalizers":["a",1],"generation":1}}"# => false; "no finalizer")]
+#[test_case(r#"{"apiVersion":"v0","metadata":{"finalizers":[],"generation":1}}"# => false; "no finalizers")]
+#[test_case(r#"{"apiVersion":"v0","metadata":{"generation":1,"labels":{"a":"","b":1}}}"# => false; "no label")]
+#[test_case(r#"{"apiVersion":"v0","metadata":{"generation":1,"managedFields":[{"color":"red"}]}}"# => false; "unknown in an item")]
+#[test_case(r#"{"apiVersion":"v0","metadata":{"generation":1,"ownerReferences":["a"]}}"# => false; "no item")]
+#[test_case(r#"{"apiVersion":"v0","metadata":{"generation":1,"uid":""}}"# => false; "an empty text")]
+#[test_case(r#"{"metadata":{"generation":1},"apiVersion":"v0"}"# => false; "another order")]
+#[test_case(r#"{"apiVersion":"v0","apiVersion":"v0","metadata":{"generation":1}}"# => false; "a name twice")]
+#[test_case(r#"{"apiVersion":"v0","metadata":{"generation":1,"name":"\u003c"}}"# => false; "an escape that is not needed")]
+#[test_case(r#"{"apiVersion":"v0","metadata":{"generation":1},"spec":{"a":1.0e1}}"# => false; "a number in another form")]
+#[test_case(r#"{"apiVersion":"v0","metadata":{"generation":1},"spec":{"a":-0}}"# => false; "minus nothing")]
+#[test_case(r#"{"apiVersion":"v0", "metadata":{"generation":1}}"# => false; "a blank")]
 #[test_case(r#"{"apiVersion":"v0","metadata":null}"# => false; "no metadata")]
 #[test_case(r#"[1]"# => false; "no object")]
 fn plain(text: &str) -> bool {
@@ -98,7 +108,7 @@ fn what_is_nested_too_deeply_is_left_to_the_reader() {
     let free = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
     let resource = resource(&free, custom());
     let nested = |depth: usize| {
-        format!(r#"{{"apiVersion":"v0","metadata":{{}},"x":{}{}}}"#, "[".repeat(depth), "]".repeat(depth))
+        format!(r#"{{"apiVersion":"v0","metadata":{{"generation":1}},"x":{}{}}}"#, "[".repeat(depth), "]".repeat(depth))
     };
     assert!(quick(&resource, nested(90).as_bytes()).is_some());
     assert!(quick(&resource, nested(100_000).as_bytes()).is_none());
@@ -110,7 +120,7 @@ fn what_is_nested_too_deeply_is_left_to_the_reader() {
 #[test_case("x!=y", "metadata.namespace=s" => true; "a namespace")]
 #[test_case("", "metadata.name!=n" => false; "another name")]
 fn a_text_is_selected_as_its_tree_is(labels: &str, fields: &str) -> bool {
-    let text = r#"{"apiVersion":"v0","kind":"A","metadata":{"labels":{"a":"b","é\"":""},"name":"n","namespace":"s"},"spec":{"a":1}}"#;
+    let text = r#"{"apiVersion":"v0","kind":"A","metadata":{"generation":1,"labels":{"a":"b","é\"":""},"name":"n","namespace":"s"},"spec":{"a":1}}"#;
     let (resource, entry) = (resource(&schema(), custom()), entry(text.as_bytes()));
     let selector = Selector::parse(Some(labels), Some(fields), &|_| Ok(())).expect("a selector");
     assert!(selector.is_of_head());

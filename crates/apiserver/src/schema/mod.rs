@@ -7,6 +7,7 @@ mod default;
 mod embedded;
 mod format;
 mod listtype;
+mod metadata;
 mod pattern;
 mod plain;
 mod prune;
@@ -25,6 +26,7 @@ pub use self::{
     embedded::check_embedded,
     format::fits,
     listtype::check_lists,
+    metadata::{each_embedded, prune_embedded},
     pattern::compile_pattern,
     plain::{Seams, plain},
     prune::{prune, prune_part},
@@ -93,7 +95,7 @@ impl Schema {
             Some(Value::Bool(true)) => Some(Box::new(Schema { preserve_unknown: true, ..Schema::default() })),
             _ => nested("additionalProperties"),
         };
-        Schema {
+        let mut schema = Schema {
             kind: text("type").filter(|kind| !kind.is_empty()).map(str::to_owned),
             nullable: flag("nullable"),
             properties: properties(json),
@@ -106,7 +108,9 @@ impl Schema {
             list_type: list_type(text("x-kubernetes-list-type")),
             list_keys: strings(json.get("x-kubernetes-list-map-keys")),
             rules: Box::new(Rules::parse(json)),
-        }
+        };
+        metadata::prune_defaults(&mut schema);
+        schema
     }
 }
 

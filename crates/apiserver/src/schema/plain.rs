@@ -9,7 +9,7 @@ use std::ops::Range;
 
 use self::text::Text;
 use super::Schema;
-use crate::form::METADATA;
+use crate::form::{self, METADATA};
 
 /// Reading as a tree refuses what is nested deeper than 128 levels; it is left to that to say so.
 const DEPTH_MAX: usize = 100;
@@ -38,7 +38,8 @@ pub struct Gap {
 /// Looks at the text of a whole object. `prunes` is false for kinds that keep fields nobody knows.
 pub fn plain(schema: &Schema, text: &[u8], prunes: bool) -> Option<Seams> {
     let text = std::str::from_utf8(text).ok()?.trim_ascii_end();
-    let mut look = Look { text: Text::new(text.as_bytes()), api_version: None, kind: None, gap: None };
+    let mut look =
+        Look { text: Text::new(text.as_bytes()), api_version: None, kind: None, gap: None, has_generation: false };
     look.value(Some(schema), Place::Root, prunes, 0)?;
     let end = look.text.ended()?;
     let api_version = look.api_version?;
@@ -56,6 +57,11 @@ enum Place {
     Metadata {
         own: bool,
     },
+    /// A map or list of metadata that holds texts.
+    Texts,
+    /// A list of metadata that holds objects with these fields, and one of those.
+    Items(&'static [&'static str]),
+    Item(&'static [&'static str]),
     Inner,
 }
 
@@ -64,6 +70,7 @@ struct Look<'a> {
     api_version: Option<Member>,
     kind: Option<Member>,
     gap: Option<Gap>,
+    has_generation: bool,
 }
 
 /// A member of the object itself.
@@ -86,19 +93,19 @@ impl Look<'_> {
         }
         match self.text.peek()? {
             b'{' => self.object(schema, place, prunes, depth),
-            b'[' => self.list(schema, prunes, depth),
+            b'[' => self.list(schema, place, prunes, depth),
             _ => self.text.scalar(),
         }
     }
 
-    fn list(&mut self, schema: Option<&Schema>, prunes: bool, depth: usize) -> Option<()> {
+    fn list(&mut self, schema: Option<&Schema>, place: Place, prunes: bool, depth: usize) -> Option<()> {
         let items = schema.and_then(|schema| schema.items.as_deref());
         self.text.take(b'[')?;
         if self.text.skip(b']') {
             return Some(());
         }
         loop {
-            self.value(items, Place::Inner, prunes && items.is_some(), depth + 1)?;
+            self.value(items, self.item(place)?, prunes && items.is_some(), depth + 1)?;
             if !self.text.skip(b',') {
                 return self.text.take(b']');
             }
@@ -131,6 +138,10 @@ impl Look<'_> {
                 _ => {}
             }
         }
+        // One that nobody has counted yet is shown as the first.
+        if place == (Place::Metadata { own: true }) && prunes && !self.has_generation {
+            return None;
+        }
         if place == (Place::Metadata { own: true }) && self.gap.is_none() {
             let at = self.text.at() - 1;
             self.gap = Some(Gap { at, after_another: members.count > 0, before_another: false });
@@ -152,13 +163,20 @@ impl Look<'_> {
         }
         match place {
             Place::Root if key == b"metadata" => return Some((Place::Metadata { own: true }, prunes)),
-            Place::Metadata { .. } if prunes && !METADATA.iter().any(|name| name.as_bytes() == key) => return None,
+            Place::Metadata { .. } if prunes => return Some((self.of_metadata(key)?, false)),
             Place::Metadata { .. } => return Some((Place::Inner, false)),
+            Place::Texts => return (self.text.peek()? == b'"').then_some((Place::Inner, false)),
+            Place::Item(known) => {
+                return known.iter().any(|name| name.as_bytes() == key).then_some((Place::Inner, false));
+            }
             _ => {}
         }
         let whole = place == Place::Root || schema.is_some_and(|schema| schema.embedded);
         match key {
             b"metadata" if whole => return Some((Place::Metadata { own: false }, prunes)),
+            b"apiVersion" | b"kind" if whole && prunes => {
+                return (self.text.peek()? == b'"').then_some((Place::Inner, false));
+            }
             b"apiVersion" | b"kind" if whole => return Some((Place::Inner, false)),
             _ => {}
         }
@@ -166,8 +184,39 @@ impl Look<'_> {
         kept.then_some((Place::Inner, prunes && inner.is_some()))
     }
 
+    /// How a field of metadata is to be looked at; none if it would be taken out, as it is unknown, of another type or empty.
+    fn of_metadata(&self, key: &[u8]) -> Option<Place> {
+        let name = METADATA.iter().find(|name| name.as_bytes() == key)?;
+        let (starts, number) = (|start: &str| self.text.rest().starts_with(start.as_bytes()), || self.text.word_at());
+        match *name {
+            "labels" | "annotations" => starts("{\"").then_some(Place::Texts),
+            "finalizers" => starts("[\"").then_some(Place::Texts),
+            "generation" => number().parse::<i64>().is_ok_and(|number| number != 0).then_some(Place::Inner),
+            "deletionGracePeriodSeconds" => number().parse::<i64>().ok().map(|_| Place::Inner),
+            "creationTimestamp" | "deletionTimestamp" => {
+                let time = self.text.word_at().strip_prefix('"')?.strip_suffix('"')?;
+                form::is_time(time).then_some(Place::Inner)
+            }
+            list => match form::of_item(list) {
+                Some(known) => starts("[{").then_some(Place::Items(known)),
+                None => (starts("\"") && !starts("\"\"")).then_some(Place::Inner),
+            },
+        }
+    }
+
+    /// How an item of a list is to be looked at.
+    fn item(&self, list: Place) -> Option<Place> {
+        let wanted = |first: u8, place: Place| (self.text.peek()? == first).then_some(place);
+        match list {
+            Place::Texts => wanted(b'"', Place::Inner),
+            Place::Items(known) => wanted(b'{', Place::Item(known)),
+            _ => Some(Place::Inner),
+        }
+    }
+
     /// Finds the place of `resourceVersion` in the order of names. What has one already is not as we write it.
     fn note_gap(&mut self, key: &[u8], at: usize, after_another: bool) -> Option<()> {
+        self.has_generation |= key == b"generation";
         if key == RESOURCE_VERSION {
             return None;
         }

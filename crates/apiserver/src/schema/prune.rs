@@ -70,7 +70,7 @@ fn empty(value: &mut Value, way: Way<'_>, unknown: &mut Vec<String>) {
     }
 }
 
-fn prune_metadata(metadata: &mut Value, way: Way<'_>, unknown: &mut Vec<String>) {
+pub(super) fn prune_metadata(metadata: &mut Value, way: Way<'_>, unknown: &mut Vec<String>) {
     let Some(map) = metadata.as_object_mut() else { return };
     map.retain(|name, _| {
         let known = METADATA.contains(&name.as_str());

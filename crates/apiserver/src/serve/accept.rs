@@ -48,6 +48,8 @@ pub enum Place {
     Plain,
     /// Objects can be shown in other forms.
     Objects,
+    /// Questions are objects that nobody has made a table for.
+    Questions,
 }
 
 /// The first form that is asked for and that we have.
@@ -176,7 +178,7 @@ impl Clause<'_> {
     fn take(&self, answer: &str, place: Place) -> Option<Accepted> {
         let yaml = answer == "yaml";
         let streams = self.param("stream").is_none_or(|stream| stream == "watch" && !yaml);
-        let server_version = self.param("sv").is_none_or(|version| version == "v1" && place == Place::Objects);
+        let server_version = self.param("sv").is_none_or(|version| version == "v1" && place != Place::Plain);
         let form = self.form(place).filter(|_| self.matches(answer) && streams && server_version)?;
         Some(Accepted { form, yaml, pretty: self.param("pretty") == Some("1") })
     }
@@ -193,6 +195,7 @@ impl Clause<'_> {
             _ => return None,
         };
         match asked[0]? {
+            "Table" if place == Place::Questions => None,
             "Table" => Some(Form::Table(meta)),
             "PartialObjectMetadata" | "PartialObjectMetadataList" => Some(Form::Metadata(meta)),
             _ => None,

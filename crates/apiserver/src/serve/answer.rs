@@ -26,10 +26,6 @@ const NOSNIFF: HeaderValue = HeaderValue::from_static("nosniff");
 
 pub const JSON: &str = "application/json";
 
-pub fn json(code: u16, value: &Value) -> Response<Body> {
-    bytes_of(code, JSON, print(value))
-}
-
 pub fn print(value: &Value) -> Bytes {
     let mut text = Vec::with_capacity(1024);
     write(value, &mut text);

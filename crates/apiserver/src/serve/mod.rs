@@ -6,6 +6,7 @@ pub mod answer;
 pub mod auth;
 pub mod body;
 pub mod compress;
+pub mod deadline;
 pub mod health;
 pub mod kubeconfig;
 pub mod labels;

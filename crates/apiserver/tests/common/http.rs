@@ -76,13 +76,22 @@ impl Http {
     }
 
     pub async fn send(&mut self, method: &str, path: &str, media: &str, body: impl Into<Bytes>) -> Answer {
-        let request = http::Request::builder()
-            .method(method)
-            .uri(path)
-            .header("host", &self.host)
-            .header("content-type", media)
-            .body(Full::new(body.into()))
-            .expect("a request");
+        self.send_for(method, path, [("content-type", media)], body).await
+    }
+
+    /// The same, with these headers.
+    pub async fn send_for<'a>(
+        &mut self,
+        method: &str,
+        path: &str,
+        headers: impl IntoIterator<Item = (&'a str, &'a str)>,
+        body: impl Into<Bytes>,
+    ) -> Answer {
+        let mut request = http::Request::builder().method(method).uri(path).header("host", &self.host);
+        for (name, value) in headers {
+            request = request.header(name, value);
+        }
+        let request = request.body(Full::new(body.into())).expect("a request");
         self.sender.ready().await.expect("the connection is open");
         let response = self.sender.send_request(request).await.expect("an answer");
         let warnings = response.headers().get_all("warning").iter().filter_map(|value| value.to_str().ok());

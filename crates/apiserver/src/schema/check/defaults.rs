@@ -69,6 +69,8 @@ fn check_value(json: &Value, default: &Value, whole: bool, at: &str, errors: &mu
     let mut schema = Schema::parse(json);
     schema.embedded |= whole;
     let mut pruned = default.clone();
+    // Of metadata what nobody knows will not be filled in, which is no reason to refuse it.
+    schema::prune_embedded(&schema, &mut pruned);
     if !schema::prune_part(&schema, &mut pruned).is_empty() {
         errors.push(FieldError::invalid(at, default.clone(), "must not have unknown fields"));
     }

@@ -34,6 +34,18 @@ impl<'a> Text<'a> {
         self.bytes.get(self.at).copied()
     }
 
+    /// What is still to be read.
+    pub fn rest(&self) -> &'a [u8] {
+        &self.bytes[self.at.min(self.bytes.len())..]
+    }
+
+    /// The text up to the end of a number, or of a string without such signs in it.
+    pub fn word_at(&self) -> &'a str {
+        let rest = self.rest();
+        let length = rest.iter().position(|byte| matches!(byte, b',' | b'}' | b']')).unwrap_or(rest.len());
+        std::str::from_utf8(&rest[..length]).unwrap_or_default()
+    }
+
     pub fn skip(&mut self, byte: u8) -> bool {
         let found = self.peek() == Some(byte);
         self.at += usize::from(found);
