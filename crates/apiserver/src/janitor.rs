@@ -43,30 +43,26 @@ pub async fn run(api: Api) {
     }
 }
 
-/// True if nothing is left that waits.
+/// True if nothing is left that waits. What cannot end, as a policy keeps its content or an object cannot be read, does not keep
+/// others from ending.
 pub(crate) async fn clean(api: &Api) -> Result<bool> {
-    let mut done = true;
+    let mut steps = Vec::new();
     let catalog = api.catalog.borrow().clone();
     for definition in catalog.definitions.values() {
-        if object::is_deleting(&definition.object) {
-            done &= end_definition(api, &definition.key).await?;
-        } else {
-            settle(api, definition, &catalog).await?;
-        }
+        steps.push(match object::is_deleting(&definition.object) {
+            true => end_definition(api, &definition.key).await,
+            false => settle(api, definition, &catalog).await.map(|()| true),
+        });
     }
     let namespaces = builtin_resource(Role::Namespace);
-    let mut failed = None;
     for entry in api.store.list(&namespaces.prefix(), None, 0, 0).await?.entries {
-        let found = stored(&namespaces, &entry)?;
-        if object::is_deleting(&found) {
-            // One that cannot end, as a policy keeps its content, does not keep others from ending.
-            match end_namespace(api, &namespaces, &entry, found).await {
-                Ok(ended) => done &= ended,
-                Err(error) => failed = Some(error),
-            }
-        }
+        steps.push(match stored(&namespaces, &entry) {
+            Ok(found) if object::is_deleting(&found) => end_namespace(api, &namespaces, &entry, found).await,
+            found => found.map(|_| true),
+        });
     }
-    failed.map_or(Ok(done), Err)
+    let all_of = |done: Result<bool>, step: Result<bool>| step.and_then(|ended| done.map(|done| done && ended));
+    steps.into_iter().fold(Ok(true), all_of)
 }
 
 /// Who deletes the content of namespaces, by the name that it has in Kubernetes.

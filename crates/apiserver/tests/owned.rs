@@ -305,6 +305,25 @@ fn a_parent_of_which_a_gate_leaves_nothing_goes_with_its_applier() {
     });
 }
 
+/// A map that somebody else has, too, is not null when its last field goes: that would be refused.
+#[test]
+fn a_map_that_others_have_stays_without_its_last_field() {
+    let world = World::start();
+    world.run(async {
+        let mut http = Http::connect(world.api()).await;
+        gate(&mut http, true).await;
+        let dims = |dims: Value| card("v1", json!({"dims": dims, "pins": [{"name": "a"}]}));
+        let made = apply(&mut http, CARD, "fieldManager=one", &dims(json!({}))).await;
+        assert_eq!(made.code, 201, "{}", made.body);
+        let taken = apply(&mut http, CARD, "fieldManager=two&force=true", &dims(json!({"width": 2}))).await;
+        assert_eq!((taken.code, &taken.body["spec"]["dims"]), (200, &json!({"width": 2})));
+        let left = apply(&mut http, CARD, "fieldManager=two", &card("v1", json!({}))).await;
+        assert_eq!((left.code, &left.body["spec"]["dims"]), (200, &json!({})), "{}", left.body);
+        let again = apply(&mut http, CARD, "fieldManager=one", &dims(json!({}))).await;
+        assert_eq!(again.body, left.body, "an apply of the same is none");
+    });
+}
+
 #[test]
 fn managers_of_several_versions_meet_in_one_object() {
     let world = World::start();

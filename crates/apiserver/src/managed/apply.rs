@@ -12,7 +12,7 @@ use super::{
     merge::merge,
     node::Node,
     own::fields,
-    remove::remove,
+    remove::{empty, remove},
     set::Set,
     value,
     writer::{Writer, bare, release, stripped, taken},
@@ -192,7 +192,7 @@ impl Writer<'_> {
         let named = |set: &Set| set.with_named(Some(node));
         let pruned = self.views.view(&pruned, &last.api_version)?;
         let gone = named(&fields(node, &merged)).difference(&named(&fields(node, &pruned)));
-        let left = remove(node, &merged, &gone.intersection(&named(&last.set)));
+        let left = empty(node, &merged, &gone.intersection(&named(&last.set)));
         self.views.view(&left, self.api_version).map(Cow::into_owned)
     }
 }

@@ -102,7 +102,13 @@ impl Tokens {
         for (index, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
             let (token, user) =
                 token_line(line).ok_or_else(|| TokenError::Line { path: path.to_owned(), line: index + 1 })?;
-            tokens.users.insert(token, user);
+            if let Some(before) = tokens.users.insert(token, user) {
+                tracing::warn!(
+                    line = index + 1,
+                    user = before.name,
+                    "a token is in its file twice; the last line counts"
+                );
+            }
         }
         Ok(tokens)
     }
@@ -128,14 +134,39 @@ fn bearer(headers: &HeaderMap) -> Option<String> {
 
 /// `token,user,uid` and then, quoted, the groups.
 fn token_line(line: &str) -> Option<(String, User)> {
-    let mut parts = line.splitn(4, ',').map(str::trim);
-    let (token, name, uid) = (parts.next()?, parts.next()?, parts.next()?);
+    let fields = record(line)?;
+    let ([token, name, uid] | [token, name, uid, _]) = &fields[..] else { return None };
     if token.is_empty() || name.is_empty() {
         return None;
     }
-    let groups = parts.next().unwrap_or_default().trim_matches('"');
-    let groups = groups.split(',').map(str::trim).filter(|group| !group.is_empty()).map(str::to_owned).collect();
-    Some((token.to_owned(), User { uid: uid.to_owned(), ..User::new(name.to_owned(), groups) }))
+    let groups = fields.get(3).map_or("", String::as_str).split(',').map(str::trim);
+    let groups = groups.filter(|group| !group.is_empty()).map(str::to_owned).collect();
+    Some((token.clone(), User { uid: uid.clone(), ..User::new(name.clone(), groups) }))
+}
+
+/// The fields of a line of comma-separated values, or nothing if its quotes are wrong.
+fn record(line: &str) -> Option<Vec<String>> {
+    let (mut fields, mut rest) = (Vec::new(), Some(line));
+    while let Some(text) = rest {
+        let (field, after) = field(text.trim())?;
+        fields.push(field);
+        rest = after;
+    }
+    Some(fields)
+}
+
+/// The first field, and what follows its comma. Within quotes a comma is a character, and two quotes are one.
+fn field(text: &str) -> Option<(String, Option<&str>)> {
+    let Some(quoted) = text.strip_prefix('"') else {
+        let (field, after) = text.split_once(',').map_or((text, None), |(field, after)| (field, Some(after)));
+        return (!field.contains('"')).then(|| (field.trim().to_owned(), after));
+    };
+    let pairs = quoted.match_indices("\"\"").map(|(at, _)| at);
+    let in_pair: Vec<usize> = pairs.flat_map(|at| [at, at + 1]).collect();
+    let (end, _) = quoted.match_indices('"').find(|(at, _)| !in_pair.contains(at))?;
+    let after = quoted[end + 1..].trim_start();
+    let rest = if after.is_empty() { None } else { Some(after.strip_prefix(',')?) };
+    Some((quoted[..end].replace("\"\"", "\""), rest))
 }
 
 /// Masters may do all, anyone may ask for health and version, and who is known may read what is served and ask about itself.
@@ -269,7 +300,23 @@ mod tests {
         let (token, user) = token_line(r#"s3cret,ann,u1,"dev,system:masters""#).unwrap();
         assert_eq!((token.as_str(), user.name.as_str(), user.uid.as_str()), ("s3cret", "ann", "u1"));
         assert_eq!(user.groups, ["dev", MASTERS, AUTHENTICATED]);
-        assert!(token_line("only-a-token").is_none());
+    }
+
+    #[test_case("t,ann,u,dev" => Some(("t".into(), "dev".into())); "one group needs no quotes")]
+    #[test_case("t,ann," => Some(("t".into(), "".into())); "neither uid nor groups")]
+    #[test_case(r#""a,b", ann, u, "one, two""# => Some(("a,b".into(), "one two".into())); "commas within quotes")]
+    #[test_case(r#""a""b",ann,u"# => Some(("a\"b".into(), "".into())); "quotes within quotes")]
+    #[test_case("only-a-token" => None)]
+    #[test_case(",ann,u" => None; "no token")]
+    #[test_case("t,,u" => None; "no user")]
+    #[test_case("t,ann,u,one,two" => None; "groups without quotes")]
+    #[test_case(r#"t,ann,u,"one"# => None; "quotes that do not end")]
+    #[test_case(r#"t,ann,u,"one"two"# => None; "text after quotes")]
+    #[test_case(r#"t"t,ann,u"# => None; "a quote in the middle")]
+    fn token_lines(line: &str) -> Option<(String, String)> {
+        let (token, user) = token_line(line)?;
+        let own: Vec<String> = user.groups.into_iter().filter(|group| group != AUTHENTICATED).collect();
+        Some((token, own.join(" ")))
     }
 
     #[test]
