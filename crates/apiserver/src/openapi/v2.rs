@@ -14,13 +14,23 @@ pub fn document(resources: &[&Resource]) -> Value {
     for resource in resources {
         let name = schema_name(resource);
         definitions.insert(format!("{name}List"), list_schema(resource, REFS));
-        definitions.insert(name, object_schema(resource, REFS));
+        definitions.insert(name, open_to_all(object_schema(resource, REFS)));
         paths.extend(
             operation::paths(resource).into_iter().map(|(path, operations)| (path, older_operations(operations))),
         );
     }
     definitions.values_mut().for_each(older);
     json!({"swagger": "2.0", "info": {"title": INFO, "version": env!("CARGO_PKG_VERSION")}, "paths": paths, "definitions": definitions})
+}
+
+/// Of a kind that takes unknown fields no more is said than that it is an object, as in Kubernetes: clients of version 2 take the fields
+/// that are named for all there are.
+fn open_to_all(schema: Value) -> Value {
+    const GVK: &str = "x-kubernetes-group-version-kind";
+    match schema["x-kubernetes-preserve-unknown-fields"] == true {
+        true => json!({"type": "object", GVK: schema[GVK]}),
+        false => schema,
+    }
 }
 
 /// Takes out what version 2 does not know. A reference stands for itself there, without words around it.
@@ -65,4 +75,20 @@ fn older_operations(mut operations: Value) -> Value {
         operation["responses"] = json!({"200": {"description": "OK"}});
     }
     operations
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kinds_that_take_unknown_fields_name_none() {
+        let gvk = json!([{"group": "g", "version": "v1", "kind": "K"}]);
+        let named = json!({"type": "object", "properties": {"a": {}}, "x-kubernetes-group-version-kind": gvk});
+        assert_eq!(open_to_all(named.clone()), named);
+        let mut open = named;
+        open["description"] = "any".into();
+        open["x-kubernetes-preserve-unknown-fields"] = true.into();
+        assert_eq!(open_to_all(open), json!({"type": "object", "x-kubernetes-group-version-kind": gvk}));
+    }
 }
