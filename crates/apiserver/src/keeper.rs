@@ -1,6 +1,6 @@
 //! Keeps the catalog in step with the definitions in the store, whoever writes them.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, pin::pin, sync::Arc};
 
 use client::mvccpb::event::EventType;
 use futures_util::StreamExt;
@@ -9,13 +9,11 @@ use tokio::sync::watch;
 use crate::{
     builtin,
     catalog::{Catalog, Definition},
-    crd,
+    crd, past,
     serve::metrics::Metrics,
     status::Result,
     store::{self, Entry, Guard, Store},
 };
-
-const RETRY_AFTER: Duration = Duration::from_millis(500);
 
 /// That no definition was written after those that are in a catalog.
 pub fn all_known(catalog: &Catalog) -> Guard {
@@ -50,18 +48,8 @@ pub async fn run(store: Store, catalog: watch::Sender<Arc<Catalog>>, metrics: Me
     let mut losses = store.losses();
     loop {
         follow(&store, &catalog, &metrics, &mut losses).await;
-        publish(&catalog, load_at_last(&store, field_gates, &mut losses).await, &metrics);
-    }
-}
-
-async fn load_at_last(store: &Store, field_gates: bool, losses: &mut watch::Receiver<u64>) -> Catalog {
-    loop {
-        tokio::time::sleep(RETRY_AFTER).await;
-        losses.mark_unchanged();
-        match load(store, field_gates).await {
-            Ok(loaded) => return loaded,
-            Err(error) => tracing::warn!(%error, "failed to read definitions"),
-        }
+        let loaded = past::read_at_last(&mut losses, "definitions", || load(&store, field_gates)).await;
+        publish(&catalog, loaded, &metrics);
     }
 }
 
@@ -73,15 +61,11 @@ async fn follow(
 ) {
     let revision = catalog.borrow().revision;
     count_gates(&catalog.borrow(), metrics);
-    let mut changes = store.watch(&prefix(), revision);
-    loop {
-        let response = tokio::select! {
-            next = changes.next() => match next {
-                Some(Ok(response)) => response,
-                Some(Err(error)) => return tracing::warn!(%error, "the watch of definitions ended"),
-                None => return,
-            },
-            _ = losses.changed() => return,
+    let mut changes = pin!(store.watch(&prefix(), revision).take_until(losses.changed()));
+    while let Some(next) = changes.next().await {
+        let response = match next {
+            Ok(response) => response,
+            Err(error) => return tracing::warn!(%error, "the watch of definitions ended"),
         };
         for event in response.events {
             let Some(kv) = event.kv else { continue };

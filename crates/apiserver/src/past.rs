@@ -4,11 +4,15 @@
 //! Invariant: a call that begins after a revision was seen is answered with that revision or a later one, unless the past was lost. All
 //! calls of [`crate::store`] are linearizable, so this holds for every member of a cluster.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use client::pb::ResponseHeader;
 use parking_lot::Mutex;
 use tokio::sync::watch;
+
+use crate::status::Result;
+
+const RETRY_AFTER: Duration = Duration::from_millis(500);
 
 #[derive(Clone)]
 pub struct Past {
@@ -68,6 +72,21 @@ impl Past {
     /// Tells when it is lost.
     pub fn losses(&self) -> watch::Receiver<u64> {
         self.losses.subscribe()
+    }
+}
+
+/// Reads until it could be read. A loss after that is still to be told to who waits for `losses`.
+pub async fn read_at_last<T, F>(losses: &mut watch::Receiver<u64>, what: &str, read: impl Fn() -> F) -> T
+where
+    F: Future<Output = Result<T>>,
+{
+    loop {
+        tokio::time::sleep(RETRY_AFTER).await;
+        losses.mark_unchanged();
+        match read().await {
+            Ok(read) => return read,
+            Err(error) => tracing::warn!(%error, what, "failed to read what is known of the store"),
+        }
     }
 }
 

@@ -1,6 +1,6 @@
 //! Keeps what is in force in step with the store, whoever writes policies.
 
-use std::{sync::Arc, time::Duration};
+use std::{pin::pin, sync::Arc};
 
 use client::mvccpb::event::EventType;
 use futures_util::StreamExt;
@@ -9,12 +9,10 @@ use tokio::sync::watch;
 
 use super::{BINDINGS, GROUP, POLICIES, Policies};
 use crate::{
-    protobuf,
+    past, protobuf,
     status::Result,
     store::{self, Entry, Store},
 };
-
-const RETRY_AFTER: Duration = Duration::from_millis(500);
 
 /// Policies and bindings lie under names that begin alike, and nothing else does.
 pub fn prefix() -> String {
@@ -46,32 +44,18 @@ pub async fn run(store: Store, policies: watch::Sender<Arc<Policies>>) {
     let mut losses = store.losses();
     loop {
         follow(&store, &policies, &mut losses).await;
-        policies.send_replace(Arc::new(load_at_last(&store, &mut losses).await));
-    }
-}
-
-async fn load_at_last(store: &Store, losses: &mut watch::Receiver<u64>) -> Policies {
-    loop {
-        tokio::time::sleep(RETRY_AFTER).await;
-        losses.mark_unchanged();
-        match load(store).await {
-            Ok(loaded) => return loaded,
-            Err(error) => tracing::warn!(%error, "failed to read policies"),
-        }
+        let loaded = past::read_at_last(&mut losses, "policies", || load(&store)).await;
+        policies.send_replace(Arc::new(loaded));
     }
 }
 
 async fn follow(store: &Store, policies: &watch::Sender<Arc<Policies>>, losses: &mut watch::Receiver<u64>) {
     let revision = policies.borrow().revision;
-    let mut changes = store.watch(&prefix(), revision);
-    loop {
-        let response = tokio::select! {
-            next = changes.next() => match next {
-                Some(Ok(response)) => response,
-                Some(Err(error)) => return tracing::warn!(%error, "the watch of policies ended"),
-                None => return,
-            },
-            _ = losses.changed() => return,
+    let mut changes = pin!(store.watch(&prefix(), revision).take_until(losses.changed()));
+    while let Some(next) = changes.next().await {
+        let response = match next {
+            Ok(response) => response,
+            Err(error) => return tracing::warn!(%error, "the watch of policies ended"),
         };
         for event in response.events {
             let Some(kv) = event.kv else { continue };
