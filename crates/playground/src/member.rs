@@ -19,9 +19,9 @@ pub enum MemberError {
     #[error("found no free port on 127.0.0.1")]
     Port(#[source] io::Error),
     #[error("the embedded member cannot be set up")]
-    Config(#[source] ConfigError),
+    Config(#[source] Box<ConfigError>),
     #[error("the embedded member failed to start in {}", dir.display())]
-    Start { dir: PathBuf, source: RunError },
+    Start { dir: PathBuf, source: Box<RunError> },
 }
 
 /// A member alone in its cluster, reached from this machine only.
@@ -44,9 +44,9 @@ impl Member {
 
     async fn try_start(dir: &Path) -> Result<Member, MemberError> {
         let (client, peer) = free_ports().map_err(MemberError::Port)?;
-        let config = config(dir, client, peer).map_err(MemberError::Config)?;
+        let config = config(dir, client, peer).map_err(|error| MemberError::Config(error.into()))?;
         let server = Server::start(config).await;
-        let server = server.map_err(|source| MemberError::Start { dir: dir.to_owned(), source })?;
+        let server = server.map_err(|source| MemberError::Start { dir: dir.to_owned(), source: source.into() })?;
         Ok(Member { server, endpoint: format!("127.0.0.1:{client}") })
     }
 
@@ -69,10 +69,8 @@ impl Member {
 }
 
 fn is_port_taken(error: &MemberError) -> bool {
-    let MemberError::Start { source: RunError::Listen(ListenError::Bind { cause, .. }), .. } = error else {
-        return false;
-    };
-    cause.kind() == io::ErrorKind::AddrInUse
+    let MemberError::Start { source, .. } = error else { return false };
+    matches!(&**source, RunError::Listen(ListenError::Bind { cause, .. }) if cause.kind() == io::ErrorKind::AddrInUse)
 }
 
 fn config(dir: &Path, client: u16, peer: u16) -> Result<Config, ConfigError> {
