@@ -1,7 +1,7 @@
 //! One gate from nothing to nothing: added, previewed, on by default, retired. `gates.toml` is the only file that is edited, by
 //! commands; controllers and operators of each release run on what was made from it, and behave as it says.
 
-mod support;
+use crate::support;
 
 use std::{
     fs,

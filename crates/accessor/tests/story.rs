@@ -1,6 +1,6 @@
 //! Two operators as processes follow their own versions through a change of the set, an upgrade and back. Restarts are counted.
 
-mod support;
+use crate::support;
 
 use std::{path::PathBuf, time::Duration};
 

@@ -1,6 +1,6 @@
 //! Server-side apply with the real kubectl.
 
-mod common;
+use crate::common;
 
 use common::{World, data, has_kubectl};
 use serde_json::{Value, json};

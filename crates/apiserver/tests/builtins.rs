@@ -1,7 +1,7 @@
 //! Built-in kinds hold what they hold in Kubernetes, and are selected by the fields that they are selected by there. Texts are those of
 //! kube-apiserver 1.36.3.
 
-mod common;
+use crate::common;
 
 use common::{World, http::Http};
 use serde_json::{Value, json};

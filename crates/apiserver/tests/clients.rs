@@ -1,6 +1,6 @@
 //! What clients of all kinds rely on: watches that wait for them, answers that are packed, and word of who they are.
 
-mod common;
+use crate::common;
 
 use std::{io::Read, time::Duration};
 

@@ -1,6 +1,6 @@
 //! Connections that are held open for nothing are closed, and those that are in use are not.
 
-mod common;
+use crate::common;
 
 use std::time::{Duration, Instant};
 

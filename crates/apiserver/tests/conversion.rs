@@ -1,6 +1,6 @@
 //! Versions of a kind: converted by a webhook, with the real kubectl, and told apart by their names alone.
 
-mod common;
+use crate::common;
 
 use common::{World, has_kubectl, http::Http, webhook::Webhook};
 use serde_json::json;

@@ -1,6 +1,6 @@
 //! Managers of several versions of a kind, where a webhook converts.
 
-mod common;
+use crate::common;
 
 use std::collections::{BTreeMap, BTreeSet};
 

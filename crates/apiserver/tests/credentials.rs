@@ -1,6 +1,6 @@
 //! Who shows what over a real TLS connection, and what Kubernetes answers then.
 
-mod common;
+use crate::common;
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 

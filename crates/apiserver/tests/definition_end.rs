@@ -1,6 +1,6 @@
 //! A definition takes its objects along, whoever wrote it last and however.
 
-mod common;
+use crate::common;
 
 use common::{World, http::Http};
 use serde_json::{Value, json};

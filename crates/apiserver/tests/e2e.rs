@@ -1,6 +1,6 @@
 //! What Kubernetes' end-to-end tests of API machinery found to be different here.
 
-mod common;
+use crate::common;
 
 use common::{World, http::Http};
 use serde_json::{Value, json};

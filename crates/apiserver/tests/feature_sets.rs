@@ -1,6 +1,6 @@
 //! The manifests of feature sets hold on this server: which set may follow which, by every way there is to write.
 
-mod common;
+use crate::common;
 
 use common::{
     World,

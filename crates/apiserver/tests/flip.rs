@@ -1,6 +1,6 @@
 //! A gate flipped under load over two servers on one store: no answer contradicts the last answered flip.
 
-mod common;
+use crate::common;
 
 use std::{
     sync::{

@@ -1,7 +1,7 @@
 //! Fields behind gates that are off, on the wire: nulls, values of the wrong shape, versions that do not have the field, and how a
 //! definition's gates are patched.
 
-mod common;
+use crate::common;
 
 use common::{
     World,

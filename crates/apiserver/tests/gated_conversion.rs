@@ -1,6 +1,6 @@
 //! Gates where a webhook converts.
 
-mod common;
+use crate::common;
 
 use common::{
     board::{Board, NAME, all, apply, board, define, entry, meta, one, told, world},

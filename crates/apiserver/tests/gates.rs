@@ -1,6 +1,6 @@
 //! Gates on fields, with the real kubectl.
 
-mod common;
+use crate::common;
 
 use common::{World, data, has_kubectl};
 

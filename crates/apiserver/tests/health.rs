@@ -1,6 +1,6 @@
 //! What the server says of itself: health while its store is there and while it is away, and metrics under Kubernetes' names.
 
-mod common;
+use crate::common;
 
 use std::time::{Duration, Instant};
 

@@ -1,6 +1,6 @@
 //! The scenario of `interop/kube`, through the public kube crate.
 
-mod common;
+use crate::common;
 
 use std::process::Command;
 

@@ -1,6 +1,6 @@
 //! The real kubectl on custom resources and built-in kinds.
 
-mod common;
+use crate::common;
 
 use common::{World, data, has_kubectl};
 

@@ -1,6 +1,6 @@
 //! The manifests of feature sets and policies with the real kubectl.
 
-mod common;
+use crate::common;
 
 use common::{World, has_kubectl};
 

@@ -1,6 +1,6 @@
 //! A namespace goes after its content, and when all who hold it have let go.
 
-mod common;
+use crate::common;
 
 use std::{
     sync::atomic::{AtomicBool, Ordering::Relaxed},

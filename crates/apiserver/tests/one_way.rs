@@ -1,7 +1,7 @@
 //! While the audit trail exists, nothing that is done to FeatureGate, its definition or its policies leads the rows away from a
 //! one-way set. Random calls from a seed, with the controller running.
 
-mod common;
+use crate::common;
 #[path = "one_way/loosened.rs"]
 mod loosened;
 

@@ -1,6 +1,6 @@
 //! A definition and its object in one file: what kubectl makes of it while the kind is not known yet.
 
-mod common;
+use crate::common;
 
 use common::{World, data, has_kubectl, http::Http};
 

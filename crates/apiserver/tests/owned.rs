@@ -1,6 +1,6 @@
 //! Who manages which fields, on the wire: requests that kubectl does not send, and fields behind gates.
 
-mod common;
+use crate::common;
 
 use common::{
     World,

@@ -1,6 +1,6 @@
 //! Paths and methods that nobody serves get what kube-apiserver answers: code, kind of content and text.
 
-mod common;
+use crate::common;
 
 use common::{World, http::Http};
 use serde_json::{Value, json};

@@ -1,6 +1,6 @@
 //! ValidatingAdmissionPolicies on every way an object can be written.
 
-mod common;
+use crate::common;
 
 use common::{World, http::Http};
 use serde_json::{Value, json};

@@ -1,6 +1,6 @@
 //! Clients that want different things of one object at once.
 
-mod common;
+use crate::common;
 
 use common::{World, http::Http};
 use serde_json::{Value, json};

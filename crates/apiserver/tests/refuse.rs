@@ -1,6 +1,6 @@
 //! What is no proper request gets the Status that Kubernetes gives, and changes nothing.
 
-mod common;
+use crate::common;
 
 use common::{World, http::Http};
 use serde_json::{Value, json};

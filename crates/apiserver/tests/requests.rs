@@ -3,7 +3,7 @@
 //! `UPDATE_GOLDENFILES=1` keeps what ours answers where a row says that it is meant to differ; what Kubernetes answers is kept by
 //! `cargo xtask interop kube --all --only requests`. `REQUESTS=name` runs one script.
 
-mod common;
+use crate::common;
 
 use std::{env, fs, path::Path};
 

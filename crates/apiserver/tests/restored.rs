@@ -1,6 +1,6 @@
 //! A store that comes back without what was in it: put back from a copy, or made anew.
 
-mod common;
+use crate::common;
 
 use std::time::Duration;
 

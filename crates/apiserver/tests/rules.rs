@@ -1,6 +1,6 @@
 //! The real kubectl on rules, on what has become invalid, and on fields to select by.
 
-mod common;
+use crate::common;
 
 use common::{World, data, has_kubectl};
 

@@ -1,6 +1,6 @@
 //! The scale of a custom resource, with kubectl and on the wire.
 
-mod common;
+use crate::common;
 
 use common::{World, has_kubectl, http::Http};
 use serde_json::{Value, json};

@@ -1,7 +1,7 @@
 //! Fields that nobody knows and fields that come twice, in all kinds of writes and modes of `fieldValidation`. The texts are those of
 //! Kubernetes 1.36 for custom resources.
 
-mod common;
+use crate::common;
 
 use common::{
     World,

@@ -1,6 +1,6 @@
 //! What Kubernetes' own integration tests of custom resources found to be different here (`interop/crd-suite`).
 
-mod common;
+use crate::common;
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use common::{World, http::Http};

@@ -1,6 +1,6 @@
 //! Watches that share one of the store, beside others that are behind or come from a past that is gone.
 
-mod common;
+use crate::common;
 
 use std::time::Duration;
 

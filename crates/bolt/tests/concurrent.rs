@@ -1,6 +1,6 @@
 //! Readers and writers at the same time, on several threads.
 
-mod common;
+use crate::common;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 

@@ -1,8 +1,7 @@
 //! Damaged files give errors: no flipped, cut or foreign byte makes the engine panic or read out of bounds.
 
-mod common;
-#[path = "common/disk.rs"]
-mod disk;
+use crate::common;
+use crate::disk;
 
 use std::{path::Path, sync::Arc};
 

@@ -1,8 +1,7 @@
 //! Power cuts at every single operation of a commit: the file must show the state before or after it, never another.
 
-mod common;
-#[path = "common/disk.rs"]
-mod disk;
+use crate::common;
+use crate::disk;
 
 use std::{path::Path, sync::Arc};
 

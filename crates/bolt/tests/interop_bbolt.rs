@@ -1,6 +1,6 @@
 //! Files going back and forth between this engine and Go's `bbolt` tool.
 
-mod common;
+use crate::common;
 
 use std::{
     path::{Path, PathBuf},

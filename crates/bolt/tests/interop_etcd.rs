@@ -1,6 +1,6 @@
 //! Data files of real etcd releases: read by this engine, written on, and served by etcd again.
 
-mod common;
+use crate::common;
 
 use std::{
     io::Write,

@@ -1,6 +1,6 @@
 //! Random work on several buckets beside a model made of BTreeMaps: with old views held, reopened now and then.
 
-mod common;
+use crate::common;
 
 use bolt::{Db, Options, ReadTx, WriteTx};
 use common::{Model, Rng, assert_sound, contents, go_check, options, seeds};

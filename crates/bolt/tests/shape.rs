@@ -1,6 +1,6 @@
 //! Shapes of trees and files: overflow, inline buckets, merging, page reuse, limits, copies, compaction, locks.
 
-mod common;
+use crate::common;
 
 use std::{collections::BTreeMap, fs, time::Duration};
 

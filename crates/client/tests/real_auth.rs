@@ -1,6 +1,6 @@
 //! Users of a real etcd: what the client may do as one of them, and how long.
 
-mod support;
+use crate::support;
 
 use std::time::Duration;
 

@@ -1,6 +1,6 @@
 //! The client against a real etcd: answers, errors, and what happens when connections break.
 
-mod support;
+use crate::support;
 
 use std::time::Duration;
 

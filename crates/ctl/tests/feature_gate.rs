@@ -2,8 +2,7 @@
 //!
 //! The server is the `lockgate` that lies beside the tool, or `LOCKGATE_BIN`.
 
-#[path = "../../client/tests/support/mod.rs"]
-mod support;
+use crate::support;
 
 use std::{
     env,

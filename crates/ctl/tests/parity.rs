@@ -4,14 +4,10 @@
 //! Both servers are real etcd; with `LOCKGATE_BIN` set, the second side's server is that program, so that the same
 //! list compares servers as well.
 
-#[path = "../../client/tests/support/mod.rs"]
-mod support;
+use crate::support;
 
-#[allow(dead_code, reason = "the list for clusters uses all of it")]
-#[path = "parity/case.rs"]
-mod case;
-#[path = "parity/normal.rs"]
-mod normal;
+pub mod case;
+pub mod normal;
 
 use std::{
     env,

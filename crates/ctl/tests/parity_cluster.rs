@@ -4,15 +4,9 @@
 //! The cluster begins anew for the second tool, on the same addresses, so that the ids are the same. Both are real
 //! etcd; with `LOCKGATE_BIN` set, the second one's members are that program.
 
-#[path = "../../client/tests/support/mod.rs"]
-mod support;
+use crate::support;
 
-#[allow(dead_code, reason = "the other list uses all of it")]
-#[path = "parity/case.rs"]
-mod case;
-#[allow(dead_code, reason = "the other list uses all of it")]
-#[path = "parity/normal.rs"]
-mod normal;
+use crate::parity::{case, normal};
 
 use std::{
     env,

@@ -1,6 +1,6 @@
 //! Runs the scenarios of `testdata/sync`: the controller, step by step. `UPDATE_GOLDENFILES=1` rewrites what they print.
 
-mod support;
+use crate::support;
 
 use std::{collections::BTreeMap, fs, path::Path};
 

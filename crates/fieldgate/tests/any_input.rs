@@ -1,6 +1,6 @@
 //! Nothing from outside makes the engine panic, and texts of paths survive reading and printing.
 
-mod support;
+use crate::support;
 
 use fieldgate::{Declaration, Gates, Gating, Part, Path, Write, validate, validate_crd};
 use proptest::prelude::*;

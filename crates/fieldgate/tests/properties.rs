@@ -1,6 +1,6 @@
 //! What holds for every write, whatever the gates and objects.
 
-mod support;
+use crate::support;
 
 use std::borrow::Cow;
 

@@ -1,6 +1,6 @@
 //! The engine against the plainest reading of its rules, for schemas, gates and objects of any make.
 
-mod support;
+use crate::support;
 
 use std::collections::BTreeSet;
 

@@ -1,6 +1,6 @@
 //! Runs the scripts in `testdata/`: commands, `---`, what must come out. `UPDATE_GOLDENFILES=1` rewrites the second half.
 
-mod support;
+use crate::support;
 
 use std::{
     fs,

@@ -1,8 +1,7 @@
 //! One answer from all: the row that the controller writes, the row that `render` puts into a manifest, the shipped manifest of a set,
 //! and what `plan` says would flip.
 
-#[path = "../../featureset/tests/support/mod.rs"]
-mod support;
+use crate::support;
 
 use std::{collections::BTreeSet, fs, path::Path};
 

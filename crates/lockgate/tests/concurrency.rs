@@ -1,6 +1,6 @@
 //! Locks and elections that the server runs for its clients.
 
-mod common;
+use crate::common;
 
 use std::time::{Duration, Instant};
 

@@ -1,6 +1,6 @@
 //! What was answered is there after any end of the process, and nothing is there twice.
 
-mod common;
+use crate::common;
 
 use std::{
     collections::BTreeMap,

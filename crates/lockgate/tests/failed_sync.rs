@@ -1,8 +1,8 @@
 //! A sync that fails ends the member: nothing is acknowledged that may not be on disk, and all that was is there again.
 //!
-//! Needs `cargo test -p lockgate --features failpoints --test failed_sync`; says so and passes otherwise.
+//! Needs `cargo test -p lockgate --features failpoints failed_sync::`; says so and passes otherwise.
 
-mod common;
+use crate::common;
 
 use std::{
     fs,

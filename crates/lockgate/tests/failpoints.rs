@@ -1,8 +1,8 @@
 //! Failpoints of the running server, driven as fault tools drive a real etcd built with gofail: over `GOFAIL_HTTP`.
 //!
-//! Needs `cargo test -p lockgate --features failpoints --test failpoints`; says so and passes otherwise.
+//! Needs `cargo test -p lockgate --features failpoints failpoints::`; says so and passes otherwise.
 
-mod common;
+use crate::common;
 
 use std::{
     process::Command,

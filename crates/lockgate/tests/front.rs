@@ -1,6 +1,6 @@
 //! Who guards what on a client port: pages have origins and host names, gRPC has neither, as in etcd.
 
-mod common;
+use crate::common;
 
 use common::{Place, plain_http};
 use proto::etcdserverpb::{

@@ -1,6 +1,6 @@
 //! A write that belongs to a feature is refused while that is off, on every path; with it on, a put's limits hold for it.
 
-mod common;
+use crate::common;
 
 use std::time::{Duration, Instant};
 

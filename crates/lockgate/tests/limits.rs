@@ -1,6 +1,6 @@
 //! What is too large, too much or malformed is refused with the codes and texts that etcd's clients know.
 
-mod common;
+use crate::common;
 
 use std::{
     io::{Read, Write},

@@ -3,7 +3,7 @@
 //! The table has none yet; builds with failpoints have samples. Needs `cargo test -p lockgate --features failpoints --test
 //! locked`; says so and passes otherwise.
 
-mod common;
+use crate::common;
 
 use client::{Client, Error, Put};
 use common::{Place, group::Group, wait_for_feature, wait_for_version};

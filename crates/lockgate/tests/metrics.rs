@@ -1,6 +1,6 @@
 //! What a member counts of what it did, as `/metrics` shows it.
 
-mod common;
+use crate::common;
 
 use std::{
     io::{Read, Write},

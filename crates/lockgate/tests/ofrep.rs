@@ -1,6 +1,6 @@
 //! `lockgate ofrep` of a store: one that is not there yet, one that switches a feature, one that goes away.
 
-mod common;
+use crate::common;
 
 use std::{
     io::{BufRead, BufReader, Read, Write},

@@ -3,7 +3,7 @@
 //! Needs etcd 3.7.3 as `etcd-3.7.3/etcd` in the directory that `LOCKGATE_PEERS` names; skipped without it, unless
 //! `LOCKGATE_REQUIRE_PEERS=1`.
 
-mod common;
+use crate::common;
 
 use std::{
     fmt::Write,

@@ -1,6 +1,6 @@
 //! What must not be started: a clear error, an exit code that is not 0, and a data dir that is as it was.
 
-mod common;
+use crate::common;
 
 use std::fs;
 

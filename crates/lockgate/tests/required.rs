@@ -1,7 +1,7 @@
 //! Calls that require cluster features happen with the features on, or fail naming one that is off.
 
-mod common;
-mod required_calls;
+use crate::common;
+use crate::required_calls;
 
 use std::time::{Duration, Instant};
 

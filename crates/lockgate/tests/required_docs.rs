@@ -1,6 +1,6 @@
 //! The examples of docs/required-features.md, run as they stand there: with the feature on, off, and against a real etcd.
 
-mod common;
+use crate::common;
 
 use std::{
     env, fs,

@@ -1,7 +1,7 @@
 //! Members that serve users: who is not allowed changes and learns nothing, on every path, by every member, whatever features
 //! are on; who is, is known everywhere until that changes.
 
-mod common;
+use crate::common;
 
 use std::time::{Duration, Instant};
 

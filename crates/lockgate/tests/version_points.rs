@@ -1,9 +1,9 @@
 //! Members ended at every point on the way down from 3.8 to 3.7, and on the way up: the dir starts again on the version it
 //! should, nothing is lost, and a real etcd takes it.
 //!
-//! Needs `cargo test -p lockgate --features failpoints --test version_points`; says so and passes otherwise.
+//! Needs `cargo test -p lockgate --features failpoints version_points::`; says so and passes otherwise.
 
-mod common;
+use crate::common;
 
 use std::time::{Duration, Instant};
 

@@ -1,6 +1,6 @@
 //! Watch streams that are used badly: the member's memory stays bounded and others notice nothing.
 
-mod common;
+use crate::common;
 
 use std::time::{Duration, Instant};
 

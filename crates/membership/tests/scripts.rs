@@ -1,6 +1,6 @@
 //! Runs the scenarios of `testdata/scripts`. `UPDATE_GOLDENFILES=1` rewrites what they print.
 
-mod support;
+use crate::support;
 
 use std::{
     collections::{BTreeMap, BTreeSet},

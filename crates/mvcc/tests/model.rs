@@ -1,6 +1,6 @@
 //! Random requests against the store and against a plain model of it, with restarts in between.
 
-mod support;
+use crate::support;
 
 use proto::etcdserverpb::{CompactionRequest, HashKvRequest, RangeRequest};
 use support::{

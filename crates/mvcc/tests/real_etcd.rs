@@ -2,7 +2,7 @@
 //! same hashes. `testdata/etcd-3.7.3.txt` holds a recorded run, so that this is also shown where no etcd is;
 //! `UPDATE_GOLDENFILES=1` records it anew.
 
-mod support;
+use crate::support;
 
 use std::{
     fmt::Write as _,

@@ -1,7 +1,7 @@
 //! A file from another store is taken over: readers, watchers, leases and hashes go on as if the changes had been
 //! made here.
 
-mod support;
+use crate::support;
 
 use std::{
     collections::BTreeMap,

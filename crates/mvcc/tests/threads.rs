@@ -1,6 +1,6 @@
 //! One writer, with readers, watchers, compactions and hashes beside it.
 
-mod support;
+use crate::support;
 
 use std::{
     sync::{

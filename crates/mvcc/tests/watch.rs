@@ -1,6 +1,6 @@
 //! Random watchers on slow streams, against the list of all events.
 
-mod support;
+use crate::support;
 
 use std::sync::{
     Arc,

@@ -1,7 +1,7 @@
 //! A real etcd as the other member. Ours has no raft: it answers by hand, which is enough to follow, and to lead for a
 //! while. What real etcd takes for a working member is one whose encodings are right.
 
-mod support;
+use crate::support;
 
 use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
 

@@ -1,6 +1,6 @@
 //! The peer port as others see it: status codes, texts and headers of etcd's, limits on every body, garbage.
 
-mod support;
+use crate::support;
 
 use std::time::Duration;
 

@@ -1,6 +1,6 @@
 //! Two transports on loopback: every way a message can take, and what is refused on the way.
 
-mod support;
+use crate::support;
 
 use std::{io::Read, time::Duration};
 

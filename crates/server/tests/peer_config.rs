@@ -1,6 +1,6 @@
 //! Refusals of the scripts in testdata/config against a real etcd 3.7.3: same exit code, same words.
 
-mod common;
+use crate::common;
 
 use std::path::Path;
 use std::process::{Command, Stdio};

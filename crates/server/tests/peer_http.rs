@@ -1,6 +1,6 @@
 //! Records and checks answers of a real etcd 3.7.3: the golden file that our own router is held to.
 
-mod common;
+use crate::common;
 
 use std::io::{Read, Write};
 use std::net::TcpStream;

@@ -1,6 +1,6 @@
 //! Units, views, commits, closing and opening.
 
-mod common;
+use crate::common;
 
 use std::{
     ops::ControlFlow,

@@ -1,6 +1,6 @@
 //! Readers, a writer and defragmentation at once.
 
-mod common;
+use crate::common;
 
 use std::{
     sync::atomic::{AtomicBool, AtomicU64, Ordering},

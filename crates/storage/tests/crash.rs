@@ -1,6 +1,6 @@
 //! Power cuts, failing disks and killed processes: whole units survive, and every one that was said to be durable.
 
-mod common;
+use crate::common;
 
 use std::{
     io::{BufRead, BufReader},
@@ -116,7 +116,7 @@ fn child() {
 #[test]
 fn killed_at_any_moment_even_while_defragmenting() {
     let dir = tempfile::tempdir().unwrap();
-    kill_children("child", "STORAGE_TEST_DIR", dir.path(), |_| {
+    kill_children("crash::child", "STORAGE_TEST_DIR", dir.path(), |_| {
         assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1, "left-overs are gone");
     });
 }
@@ -187,7 +187,7 @@ fn child_that_takes_over() {
 #[test]
 fn killed_at_any_moment_while_taking_over() {
     let dir = tempfile::tempdir().unwrap();
-    kill_children("child_that_takes_over", "STORAGE_TEST_TAKE_OVER_DIR", dir.path(), |round| {
+    kill_children("crash::child_that_takes_over", "STORAGE_TEST_TAKE_OVER_DIR", dir.path(), |round| {
         // Whatever was being received is another's to remove.
         let _ = std::fs::remove_file(dir.path().join("1.snap.db"));
         let left: Vec<_> = std::fs::read_dir(dir.path()).unwrap().map(|e| e.unwrap().file_name()).collect();

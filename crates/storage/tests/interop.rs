@@ -1,6 +1,6 @@
 //! Files of real etcd read by us, and ours read by etcd's tools. Skips without real etcds: see [`common::peer`].
 
-mod common;
+use crate::common;
 
 use std::{ops::ControlFlow, path::Path, process::Command, time::Duration};
 

@@ -1,6 +1,6 @@
 //! Files on their way between versions: whatever is in them, up and down again leaves what was there before.
 
-mod common;
+use crate::common;
 
 use common::{all, open, put_unit};
 use proto::membershippb::{FeatureGateChange, FeatureGateProposalRecord, FeatureGateRecord};

@@ -1,6 +1,6 @@
 //! A file from another member in place of ours, under everyone who uses it.
 
-mod common;
+use crate::common;
 
 use std::{
     io::Read as _,

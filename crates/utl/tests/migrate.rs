@@ -1,6 +1,6 @@
 //! `migrate`, `version --data-dir` and `schema` on data dirs of lockgate and on such as are made by hand.
 
-mod support;
+use crate::support;
 
 use std::{ffi::OsStr, fs, path::Path};
 

@@ -1,8 +1,8 @@
 //! `migrate` ended at every point on its way: the dir is the old one or the new one, and a second try comes to the end.
 //!
-//! Needs `cargo test -p utl --features failpoints --test migrate_crash`; says so and passes otherwise.
+//! Needs `cargo test -p utl --features failpoints migrate_crash::`; says so and passes otherwise.
 
-mod support;
+use crate::support;
 
 use std::{path::Path, process::Command};
 

@@ -1,6 +1,6 @@
 //! Snapshots and data dirs of lockgate, without any real etcd.
 
-mod support;
+use crate::support;
 
 use std::{
     fs,

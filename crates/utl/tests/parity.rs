@@ -1,7 +1,7 @@
 //! Real etcdutl and lockgateutl side by side: every command line of `parity.txt` runs through both, each on files of its
 //! own.
 
-mod support;
+use crate::support;
 
 use std::{
     fs,

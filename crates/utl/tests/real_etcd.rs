@@ -1,6 +1,6 @@
 //! Snapshots and data dirs go back and forth between lockgateutl, lockgate, and real etcd with its own tools.
 
-mod support;
+use crate::support;
 
 use std::{
     fs,

@@ -1,6 +1,6 @@
 //! Power cuts and failing disks: what was acknowledged is there afterwards, whatever else is lost.
 
-mod support;
+use crate::support;
 
 use std::{path::Path, sync::Arc};
 

@@ -1,7 +1,7 @@
 //! A log cut short at every byte, and with every bit flipped: the whole records before a tear are read, and damage is
 //! an error that names its place, never a panic and never a shorter log.
 
-mod support;
+use crate::support;
 
 use std::{
     path::{Path, PathBuf},

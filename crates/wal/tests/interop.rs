@@ -1,6 +1,6 @@
 //! Logs go back and forth between this crate and real etcd releases.
 
-mod support;
+use crate::support;
 
 use std::{fs, path::Path};
 

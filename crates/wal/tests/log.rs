@@ -1,6 +1,6 @@
 //! The log on real files: append, cut, reopen, lock, release, purge, and the errors a user meets.
 
-mod support;
+use crate::support;
 
 use std::{fs, path::Path};
 

@@ -1,6 +1,6 @@
 //! What may differ between the sides, replaced by names.
 
-use crate::case::Case;
+use super::case::Case;
 
 /// Names for the ids, addresses and leases of one side.
 #[derive(Default)]

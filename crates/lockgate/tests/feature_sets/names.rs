@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, process::Command};
 
 use serde_json::Value;
 
-use crate::{Process, World, has_kubectl};
+use super::{Process, World, has_kubectl};
 
 /// Managers of all objects of a kind.
 fn managers(world: &World, kind: &[&str]) -> BTreeSet<String> {

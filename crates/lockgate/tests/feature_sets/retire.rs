@@ -1,6 +1,6 @@
 //! A gate goes only when nothing that runs in the cluster needs it, whatever the history says of what runs.
 
-use crate::{World, has_kubectl};
+use super::{World, has_kubectl};
 
 /// B is off in 1.6.0 and in 1.4.0; in 1.5.0 it is a preview.
 fn world() -> World {

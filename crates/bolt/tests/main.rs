@@ -1,0 +1,12 @@
+//! The integration tests of this crate, as one program: linking it once keeps builds short.
+
+mod common;
+mod concurrent;
+mod corrupt;
+mod crash;
+#[path = "common/disk.rs"]
+mod disk;
+mod interop_bbolt;
+mod interop_etcd;
+mod model;
+mod shape;

@@ -1,0 +1,7 @@
+//! The integration tests of this crate, as one program: linking it once keeps builds short.
+
+mod login;
+mod real_auth;
+mod real_etcd;
+mod retry;
+mod support;

@@ -1,0 +1,7 @@
+//! The integration tests of this crate, as one program: linking it once keeps builds short.
+
+mod openshift;
+mod properties;
+mod scripts;
+mod support;
+mod sync;

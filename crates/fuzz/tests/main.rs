@@ -1,0 +1,8 @@
+//! The integration tests of this crate, as one program: linking it once keeps builds short.
+
+mod bolt;
+mod flags;
+mod json;
+mod min_version;
+mod peer;
+mod wal;

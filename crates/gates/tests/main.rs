@@ -1,0 +1,6 @@
+//! The integration tests of this crate, as one program: linking it once keeps builds short.
+
+mod agree;
+mod story;
+#[path = "../../featureset/tests/support/mod.rs"]
+mod support;

@@ -1,0 +1,36 @@
+//! Waiting in async tests, and connections of the Rust client.
+
+use std::time::{Duration, Instant};
+
+use client::{Client, ConnectOptions};
+
+use crate::{Member, wait::POLL_INTERVAL, wait_max};
+
+/// Returns once `holds` is true; panics if that takes longer than [`wait_max`]. `what` completes "waiting until …".
+pub async fn until(what: &str, mut holds: impl AsyncFnMut() -> bool) {
+    until_some(what, async || holds().await.then_some(())).await;
+}
+
+/// Returns the first value; panics if there is none within [`wait_max`]. `what` completes "waiting until …".
+pub async fn until_some<T>(what: &str, mut ask: impl AsyncFnMut() -> Option<T>) -> T {
+    let begin = Instant::now();
+    loop {
+        if let Some(value) = ask().await {
+            return value;
+        }
+        assert!(begin.elapsed() < wait_max(), "gave up after {:?} waiting until {what}", wait_max());
+        tokio::time::sleep(POLL_INTERVAL).await;
+    }
+}
+
+/// The time limit of a request of [`Member::client`], which a loaded machine does not reach.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
+
+impl Member {
+    /// A connection to this member.
+    pub async fn client(&self) -> Client {
+        let options = ConnectOptions::new().request_timeout(REQUEST_TIMEOUT);
+        let client = Client::connect([self.url()], options).await;
+        client.unwrap_or_else(|error| panic!("failed to connect to {}: {error}", self.url()))
+    }
+}

@@ -1,0 +1,38 @@
+//! What tests need around the code under test: directories, ports, processes, real peers, and waiting.
+//!
+//! **Invariants.** Nothing that the harness creates outlives the test program by more than a moment, however the program ends
+//! (success, panic, Ctrl-C, SIGKILL):
+//!
+//! - directories are below one directory per test program, which a watching process removes ([`tempdir`]);
+//! - started processes die with the test program ([`Process`]);
+//! - port reservations are held by sockets of the test program, which the kernel closes ([`Port`]).
+//!
+//! A test waits for a condition ([`until`]), never for a duration, and all waits share one generous limit ([`wait_max`]).
+
+mod http;
+mod member;
+mod peer;
+mod port;
+mod process;
+mod proxy;
+mod scratch;
+mod seed;
+mod tool;
+mod wait;
+
+pub use self::{
+    http::{Reply, request},
+    member::{Group, Member, Place},
+    peer::{ETCD, etcd_dir, peer, skip},
+    port::Port,
+    process::{Ended, Process},
+    proxy::Proxy,
+    scratch::{scratch_root, tempdir},
+    seed::seed,
+    tool::{Output, run},
+    wait::{until, until_some, wait_max},
+};
+
+/// Conditions that async tests wait for, and connections of the Rust client.
+#[cfg(feature = "client")]
+pub mod asynchronous;

@@ -1,0 +1,41 @@
+//! Real peers, which `cargo xtask interop fetch` builds into a cache outside the tree.
+
+use std::{env, io::Write, path::PathBuf};
+
+/// The release of etcd that Lockgate is an equal member with.
+pub const ETCD: &str = "3.7.3";
+
+/// A program of a peer, such as `peer("bbolt-1.5.0", "bbolt")`. Without it the test is skipped, see [`skip`].
+#[track_caller]
+pub fn peer(dir: &str, program: &str) -> Option<PathBuf> {
+    let path = cache().join(dir).join(program);
+    if path.is_file() {
+        return Some(path);
+    }
+    skip(&format!("{} is missing; set LOCKGATE_PEERS or run `cargo xtask interop fetch`", path.display()));
+    None
+}
+
+/// The directory of a release of etcd, with `etcd`, `etcdctl` and `etcdutl` in it.
+#[track_caller]
+pub fn etcd_dir(version: &str) -> Option<PathBuf> {
+    let program = peer(&format!("etcd-{version}"), "etcd")?;
+    program.parent().map(PathBuf::from)
+}
+
+/// Reports a test as skipped, even if it passes; with `LOCKGATE_REQUIRE_PEERS=1` the test fails instead.
+#[track_caller]
+pub fn skip(reason: &str) {
+    assert!(env::var_os("LOCKGATE_REQUIRE_PEERS").is_none_or(|value| value != "1"), "{reason}");
+    // Unlike `eprintln!`, this is shown for a test that passes.
+    let _ = writeln!(std::io::stderr(), "\nSKIPPED: {reason}");
+}
+
+/// `$LOCKGATE_PEERS`, or `lockgate/peers` in the user's cache.
+fn cache() -> PathBuf {
+    if let Some(dir) = env::var_os("LOCKGATE_PEERS") {
+        return dir.into();
+    }
+    let home = || PathBuf::from(env::var_os("HOME").unwrap_or_default()).join(".cache");
+    env::var_os("XDG_CACHE_HOME").map_or_else(home, PathBuf::from).join("lockgate/peers")
+}

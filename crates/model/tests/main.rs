@@ -1,0 +1,4 @@
+//! The integration tests of this crate, as one program: linking it once keeps builds short.
+
+mod complete;
+mod mutants;

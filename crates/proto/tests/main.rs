@@ -1,0 +1,6 @@
+//! The integration tests of this crate, as one program: linking it once keeps builds short.
+
+mod annotations;
+mod json;
+mod min_version;
+mod random;
