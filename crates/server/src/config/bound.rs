@@ -113,14 +113,11 @@ mod tests {
         let mut next = 50_000;
         let mut addresses = |urls: &[Url]| {
             let address = |url: &Url| {
-                let ip = if url.host == "localhost" { [127, 0, 0, 1].into() } else { url.host.parse().expect("an IP") };
-                let port = if url.port == 0 {
-                    next += 1;
-                    next
-                } else {
-                    url.port
-                };
-                (!url.is_unix()).then(|| SocketAddr::new(ip, port))
+                let host = if url.host == "localhost" { "127.0.0.1" } else { &url.host };
+                // A unix socket has a path for a host.
+                let ip = host.parse().ok()?;
+                next += u16::from(url.port == 0);
+                Some(SocketAddr::new(ip, if url.port == 0 { next } else { url.port }))
             };
             urls.iter().map(address).collect::<Vec<_>>()
         };

@@ -20,7 +20,7 @@ pub(super) const FLAGS: &[Flag] = &[
          3.7 can take the data dir over. Not an etcd flag."),
     flag("advertise-client-urls", Urls, "http://localhost:2379",
         
-        "Client URLs that this member tells clients; required with --listen-client-urls, for whose port 0 stands."),
+        "Client URLs that this member tells clients; required with --listen-client-urls; port 0 stands for the port of one of those."),
     flag("strict-reconfig-check", Bool, "true", "Refuse membership changes that would lose the quorum."),
     flag("pre-vote", Bool, "true", "Ask before an election whether it could be won."),
     flag("auto-compaction-retention", Text, "0",
