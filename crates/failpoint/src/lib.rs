@@ -25,6 +25,8 @@ mod names;
 mod point;
 mod terms;
 
+use std::{net::SocketAddr, sync::OnceLock};
+
 pub use http::serve;
 pub use names::{NAMES, Place, position};
 pub use point::{Error, disable, enable, hit, hit_text, hit_unit, list, parse_list, status};
@@ -42,6 +44,13 @@ pub enum SetupError {
 /// Whether points are compiled in.
 pub const ENABLED: bool = cfg!(feature = "failpoints");
 
+static HTTP_ADDRESS: OnceLock<SocketAddr> = OnceLock::new();
+
+/// The address that `GOFAIL_HTTP` led to, with the bound port where it asked for port 0.
+pub fn http_address() -> Option<SocketAddr> {
+    HTTP_ADDRESS.get().copied()
+}
+
 /// Does what `GOFAIL_FAILPOINTS` and `GOFAIL_HTTP` ask for. Does nothing unless points are compiled in.
 pub fn setup_from_env() -> Result<(), SetupError> {
     if !ENABLED {
@@ -56,9 +65,13 @@ pub fn setup_from_env() -> Result<(), SetupError> {
         }
     }
     match std::env::var("GOFAIL_HTTP") {
-        Ok(address) if !address.is_empty() => {
-            serve(&address).map(drop).map_err(|source| SetupError::Listen { address, source })
-        }
+        Ok(address) if !address.is_empty() => match serve(&address) {
+            Ok(bound) => {
+                HTTP_ADDRESS.get_or_init(|| bound);
+                Ok(())
+            }
+            Err(source) => Err(SetupError::Listen { address, source }),
+        },
         _ => Ok(()),
     }
 }

@@ -11,6 +11,7 @@ use std::{
 use apiserver::{EtcdUser, Options, Server};
 use clap::Parser;
 use playground::{Member, MemberError};
+use server::ports_file::{Ports, PortsFile};
 
 use crate::signal::StopSignal;
 
@@ -69,9 +70,12 @@ struct Common {
     /// Where certificates, the kubeconfig and the data of an embedded member are kept.
     #[arg(long, default_value = "lockgate.api")]
     data_dir: PathBuf,
-    /// The address to serve on.
+    /// The address to serve on. With port 0 the system chooses the port.
     #[arg(long, default_value = "127.0.0.1:6443", value_parser = address)]
     listen: SocketAddr,
+    /// A file that gets the URLs of the server and of an embedded member as JSON, once they can be reached.
+    #[arg(long)]
+    ports_file: Option<PathBuf>,
     /// More names and addresses for the server's certificate.
     #[arg(long, value_delimiter = ',')]
     cert_names: Vec<String>,
@@ -138,6 +142,7 @@ fn start(store: Store, common: Common, talkative: bool) -> ExitCode {
 
 async fn serve(store: Store, common: Common, talkative: bool) -> Result<StopSignal, Box<dyn Error>> {
     let etcd_user = store.user()?;
+    let mut ports_file = PortsFile::prepare(common.ports_file.as_deref())?;
     let member = match store.etcd_servers.is_empty() {
         true => Some(open(&common.data_dir.join("member")).await?),
         false => None,
@@ -153,6 +158,7 @@ async fn serve(store: Store, common: Common, talkative: bool) -> Result<StopSign
     };
     let server = Server::start(options).await?;
     let kubeconfig = server.kubeconfig().canonicalize()?;
+    ports_file.publish(&ports(&server, member.as_ref()))?;
     if talkative {
         print!("{}", first_steps(&server.url(), &etcd_servers.join(","), &kubeconfig.display().to_string()));
     } else {
@@ -163,11 +169,20 @@ async fn serve(store: Store, common: Common, talkative: bool) -> Result<StopSign
         // Nothing brings it back within this process, and whoever restarts what ended can.
         why = failed(member.as_ref()) => return Err(format!("the embedded member has stopped: {why}").into()),
     };
+    ports_file.withdraw();
     server.stop().await;
     if let Some(member) = member {
         member.stop().await;
     }
     Ok(signal)
+}
+
+fn ports(server: &Server, member: Option<&Member>) -> Ports {
+    let ports = Ports::default().with("api", vec![server.url()]);
+    match member {
+        Some(member) => ports.with("client", vec![format!("http://{}", member.endpoint())]),
+        None => ports,
+    }
 }
 
 /// A member waits for a dir that another process has, as etcd does, and people who wait with it should know what for.

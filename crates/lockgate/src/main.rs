@@ -51,6 +51,9 @@ fn main() -> ExitCode {
         eprintln!("lockgate: {error}");
         return ExitCode::FAILURE;
     }
+    if let Some(address) = failpoint::http_address() {
+        tracing::info!(kind = "failpoint", %address, "listening");
+    }
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => {
@@ -74,7 +77,6 @@ enum End {
 }
 
 async fn run(config: Config) -> End {
-    let hint = first_steps(&config);
     let server = match Server::start(config).await {
         Ok(server) => server,
         Err(error) => {
@@ -82,7 +84,7 @@ async fn run(config: Config) -> End {
             return End::Code(ExitCode::FAILURE);
         }
     };
-    if let Some(hint) = hint {
+    if let Some(hint) = first_steps(server.config()) {
         eprint!("{hint}");
     }
     tokio::select! {

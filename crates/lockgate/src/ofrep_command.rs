@@ -4,6 +4,7 @@ use std::{error::Error, net::SocketAddr, path::PathBuf, process::ExitCode, sync:
 
 use clap::Parser;
 use ofrep::{Source, View};
+use server::ports_file::{Ports, PortsFile, reachable_url};
 use tokio::{net::TcpListener, sync::watch, task::JoinSet};
 
 use crate::signal::StopSignal;
@@ -13,9 +14,12 @@ use crate::signal::StopSignal;
 #[derive(Parser, Debug)]
 #[command(name = "lockgate ofrep")]
 struct Ofrep {
-    /// The address to serve on.
+    /// The address to serve on. With port 0 the system chooses the port.
     #[arg(long, default_value = "127.0.0.1:8016")]
     listen: SocketAddr,
+    /// A file that gets the URL of the server as JSON, once it can be reached.
+    #[arg(long)]
+    ports_file: Option<PathBuf>,
     /// How to reach the API; as kubectl would unless given.
     #[arg(long)]
     kubeconfig: Option<PathBuf>,
@@ -126,6 +130,7 @@ impl Sources {
 
 /// Everything that can be wrong with the flags is found before anything is served.
 async fn serve(command: Ofrep) -> Result<(), Box<dyn Error>> {
+    let mut ports_file = PortsFile::prepare(command.ports_file.as_deref())?;
     let sources = Sources::open(&command).await?;
     let tls = match (&command.tls_cert_file, &command.tls_private_key_file) {
         (Some(certificate), Some(key)) => Some(ofrep::Tls::read(certificate, key)?),
@@ -135,7 +140,10 @@ async fn serve(command: Ofrep) -> Result<(), Box<dyn Error>> {
     let listener = TcpListener::bind(command.listen)
         .await
         .map_err(|error| format!("failed to listen on {}: {error}", command.listen))?;
-    tracing::info!(address = %listener.local_addr()?, tls = tls.is_some(), "serving gates over OFREP");
+    let address = listener.local_addr()?;
+    tracing::info!(%address, tls = tls.is_some(), "serving gates over OFREP");
+    let scheme = if tls.is_some() { "https" } else { "http" };
+    ports_file.publish(&Ports::default().with("ofrep", vec![reachable_url(scheme, address)]))?;
     let (sender, views) = watch::channel(Arc::new(sources.first_view()));
     let mut followers = sources.follow(command.namespace, sender);
     followers.spawn(ofrep::reload(tls.clone(), tokens.clone(), ofrep::RELOAD_EVERY));

@@ -5,6 +5,7 @@ use std::{net::SocketAddr, path::PathBuf, process::ExitCode, time::Duration};
 use clap::Parser;
 use featureset::GatesFile;
 use operator::Options;
+use server::ports_file::{Ports, PortsFile, reachable_url};
 use tokio::net::TcpListener;
 
 use crate::signal::StopSignal;
@@ -31,9 +32,12 @@ struct Operator {
     /// The ClusterOperator to report as.
     #[arg(long, default_value = featureset::object::ClusterOperator::NAME)]
     cluster_operator: String,
-    /// Serves /metrics, /healthz and /readyz on this address; on none unless given.
+    /// Serves /metrics, /healthz and /readyz on this address; on none unless given. With port 0 the system chooses the port.
     #[arg(long)]
     metrics_listen: Option<SocketAddr>,
+    /// A file that gets the URL of the metrics as JSON, once they can be reached.
+    #[arg(long, requires = "metrics_listen")]
+    ports_file: Option<PathBuf>,
     /// How many seconds the lease is held without renewal.
     #[arg(long, default_value_t = 15, value_parser = clap::value_parser!(u64).range(3..=3600))]
     lease_seconds: u64,
@@ -75,20 +79,27 @@ fn start(command: Operator) -> Result<(), Box<dyn std::error::Error>> {
     options.timing.retry = options.timing.lease / 7;
     options.keep_registries = Duration::from_secs(command.keep_registries_days * DAY);
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    runtime.block_on(run_beside_metrics(options, command.metrics_listen))?;
+    runtime.block_on(run_beside_metrics(options, command.metrics_listen, command.ports_file))?;
     runtime.shutdown_timeout(Duration::from_millis(200));
     Ok(())
 }
 
-async fn run_beside_metrics(options: Options, listen: Option<SocketAddr>) -> Result<(), Box<dyn std::error::Error>> {
+async fn run_beside_metrics(
+    options: Options,
+    listen: Option<SocketAddr>,
+    ports_file: Option<PathBuf>,
+) -> Result<(), Box<dyn std::error::Error>> {
     let metrics = options.metrics.clone();
     let stop = async {
         StopSignal::wait().await;
     };
     let Some(listen) = listen else { return Ok(operator::run(options, stop).await?) };
+    let mut ports_file = PortsFile::prepare(ports_file.as_deref())?;
     // An address that is taken is told at once, and not by a graph without points.
     let listener = TcpListener::bind(listen).await.map_err(|error| format!("failed to listen on {listen}: {error}"))?;
-    tracing::info!(address = %listener.local_addr()?, "serving metrics");
+    let address = listener.local_addr()?;
+    tracing::info!(%address, "serving metrics");
+    ports_file.publish(&Ports::default().with("metrics", vec![reachable_url("http", address)]))?;
     tokio::select! {
         ended = operator::run(options, stop) => Ok(ended?),
         served = operator::serve::serve(listener, metrics) => Ok(served?),

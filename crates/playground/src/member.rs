@@ -1,23 +1,14 @@
 //! A member within this process, for those who want a store and not a cluster.
 
-use std::{
-    io,
-    net::TcpListener,
-    path::{Path, PathBuf},
-};
+use std::path::{Path, PathBuf};
 
 use server::{
-    ListenError, RunError, STOP_MAX, Server,
+    RunError, STOP_MAX, Server,
     config::{Config, ConfigError, Parsed},
 };
 
-/// Ports are looked for before they are bound, and somebody else may take them in between.
-const TRIES_MAX: usize = 10;
-
 #[derive(Debug, thiserror::Error)]
 pub enum MemberError {
-    #[error("found no free port on 127.0.0.1")]
-    Port(#[source] io::Error),
     #[error("the embedded member cannot be set up")]
     Config(#[source] Box<ConfigError>),
     #[error("the embedded member failed to start in {}", dir.display())]
@@ -31,26 +22,17 @@ pub struct Member {
 }
 
 impl Member {
-    /// Starts on ports that are free, with its data in `dir`. Returns when clients can be served.
+    /// Starts on ports that the system chooses, with its data in `dir`. Returns when clients can be served.
     pub async fn start(dir: &Path) -> Result<Member, MemberError> {
-        let mut tries = 1;
-        loop {
-            match Member::try_start(dir).await {
-                Err(error) if is_port_taken(&error) && tries < TRIES_MAX => tries += 1,
-                done => return done,
-            }
-        }
-    }
-
-    async fn try_start(dir: &Path) -> Result<Member, MemberError> {
-        let (client, peer) = free_ports().map_err(MemberError::Port)?;
-        let config = config(dir, client, peer).map_err(|error| MemberError::Config(error.into()))?;
+        let config = config(dir).map_err(|error| MemberError::Config(error.into()))?;
         let server = Server::start(config).await;
         let server = server.map_err(|source| MemberError::Start { dir: dir.to_owned(), source: source.into() })?;
-        Ok(Member { server, endpoint: format!("127.0.0.1:{client}") })
+        let url = server.config().listen_client_urls.first();
+        let endpoint = url.map(|url| format!("{}:{}", url.host, url.port)).unwrap_or_default();
+        Ok(Member { server, endpoint })
     }
 
-    /// Where etcd clients connect.
+    /// The `host:port` that etcd clients connect to.
     pub fn endpoint(&self) -> &str {
         &self.endpoint
     }
@@ -68,21 +50,16 @@ impl Member {
     }
 }
 
-fn is_port_taken(error: &MemberError) -> bool {
-    let MemberError::Start { source, .. } = error else { return false };
-    matches!(&**source, RunError::Listen(ListenError::Bind { cause, .. }) if cause.kind() == io::ErrorKind::AddrInUse)
-}
-
-fn config(dir: &Path, client: u16, peer: u16) -> Result<Config, ConfigError> {
-    let (client, peer) = (format!("http://127.0.0.1:{client}"), format!("http://127.0.0.1:{peer}"));
-    let cluster = format!("default={peer}");
+fn config(dir: &Path) -> Result<Config, ConfigError> {
+    const ANY: &str = "http://127.0.0.1:0";
     let dir = dir.display().to_string();
+    let cluster = format!("default={ANY}");
     let flags = [
         ("--data-dir", dir.as_str()),
-        ("--listen-client-urls", &client),
-        ("--advertise-client-urls", &client),
-        ("--listen-peer-urls", &peer),
-        ("--initial-advertise-peer-urls", &peer),
+        ("--listen-client-urls", ANY),
+        ("--advertise-client-urls", ANY),
+        ("--listen-peer-urls", ANY),
+        ("--initial-advertise-peer-urls", ANY),
         ("--initial-cluster", &cluster),
     ];
     let args: Vec<String> = flags.iter().map(|(name, value)| format!("{name}={value}")).collect();
@@ -90,10 +67,4 @@ fn config(dir: &Path, client: u16, peer: u16) -> Result<Config, ConfigError> {
         Parsed::Run(config) => Ok(*config),
         Parsed::Help(_) | Parsed::Version => unreachable!("no flag above asks for help or version"),
     }
-}
-
-/// Two ports that were free a moment ago; both are held while they are looked for, so they are not the same.
-fn free_ports() -> io::Result<(u16, u16)> {
-    let (one, other) = (TcpListener::bind("127.0.0.1:0")?, TcpListener::bind("127.0.0.1:0")?);
-    Ok((one.local_addr()?.port(), other.local_addr()?.port()))
 }

@@ -19,6 +19,7 @@ mod member;
 pub mod metrics;
 mod observer;
 mod peers;
+pub mod ports_file;
 mod reflection;
 mod required;
 mod routes;

@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use membership::gate::GATE_SINCE;
+use membership::{Cluster, gate::GATE_SINCE};
 use node::{DataDir, Identity, Introduction, Node, NodeOptions, Quota};
 use peer::{Control, Transport};
 use proto::Version;
@@ -68,8 +68,22 @@ impl Member {
         Ok(Member { part: Part { node, control, options, leader_lost: LeaderLost::default() }, wire, data_dir })
     }
 
+    /// Others dial the peer URLs that the cluster records, and a start does not change these.
+    pub fn warn_of_unknown_peer_urls(&self, config: &Config) {
+        let bound: Vec<String> = config.advertise_peer_urls.iter().map(ToString::to_string).collect();
+        if let Some(recorded) = outdated_peer_urls(&self.part.node.cluster(), &bound) {
+            tracing::warn!(
+                recorded = recorded.join(","),
+                bound = bound.join(","),
+                "the cluster records other peer URLs for this member than the bound ones, and the other members dial the \
+                 recorded ones; give --listen-peer-urls the recorded port, or change the record with \
+                 `lockgatectl member update`"
+            );
+        }
+    }
+
     /// From here on peers reach this member, and it reaches them.
-    pub fn serve_peers(&self, ports: Vec<(TcpListener, String)>, tasks: &mut JoinSet<()>) {
+    pub fn serve_peers(&self, ports: impl Iterator<Item = (TcpListener, String)>, tasks: &mut JoinSet<()>) {
         self.wire.attach(Arc::new(Local { part: self.part.clone(), data_dir: self.data_dir.clone() }));
         for (listener, url) in ports {
             tracing::info!(address = %url, "serving peer traffic");
@@ -188,6 +202,13 @@ impl Member {
     }
 }
 
+/// The recorded peer URLs of this member, if others dial them and the member does not advertise the same.
+fn outdated_peer_urls<'a>(cluster: &'a Cluster, advertised: &[String]) -> Option<&'a [String]> {
+    let recorded = &cluster.member(cluster.local)?.peer_urls;
+    let is_same = recorded.len() == advertised.len() && recorded.iter().all(|url| advertised.contains(url));
+    (cluster.members().count() > 1 && !is_same).then_some(recorded)
+}
+
 async fn until_stopped(work: impl Future<Output = ()>, mut stopped: watch::Receiver<bool>) {
     tokio::select! {
         () = work => {}
@@ -265,5 +286,34 @@ fn node_options(
         simple_token_ttl: (config.auth_token == AuthToken::Simple).then_some(config.auth_token_ttl),
         features: features.cluster_flags(),
         observer,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use membership::{ClusterId, MemberId};
+
+    use super::*;
+
+    fn cluster(members: &[(u64, &[&str])]) -> Cluster {
+        let member = |(id, urls): &(u64, &[&str])| {
+            let peer_urls = urls.iter().map(ToString::to_string).collect();
+            (MemberId(*id), membership::Member { id: MemberId(*id), peer_urls, ..Default::default() })
+        };
+        let members = members.iter().map(member).collect();
+        Cluster::new(ClusterId(9), MemberId(1), members, BTreeSet::new(), None)
+    }
+
+    #[test_case::test_case(&[(1, &["http://a:1"])], &["http://a:2"] => false; "nobody else dials it")]
+    #[test_case::test_case(&[(1, &["http://a:1"]), (2, &["http://b:1"])], &["http://a:2"] => true; "others dial the old port")]
+    #[test_case::test_case(&[(1, &["http://a:1"]), (2, &["http://b:1"])], &["http://a:1"] => false; "the port is the same")]
+    #[test_case::test_case(&[(1, &["http://a:1", "http://c:1"]), (2, &["http://b:1"])], &["http://c:1", "http://a:1"] => false;
+        "order does not count")]
+    #[test_case::test_case(&[(2, &["http://b:1"]), (3, &["http://c:1"])], &["http://a:1"] => false; "it is no member")]
+    fn peer_urls_can_be_outdated(members: &[(u64, &[&str])], advertised: &[&str]) -> bool {
+        let advertised: Vec<String> = advertised.iter().map(ToString::to_string).collect();
+        outdated_peer_urls(&cluster(members), &advertised).is_some()
     }
 }

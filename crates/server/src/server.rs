@@ -8,14 +8,19 @@ use tokio::{sync::watch, task::JoinSet};
 use crate::{
     auto_compaction,
     cluster::begin::BeginError,
-    config::{AuthToken, Config, ConfigError, MetricsLevel},
+    config::{AuthToken, Config, ConfigError, MetricsLevel, Url},
     features::{FeatureError, Features},
     front::Front,
     health::HealthOf,
     http,
-    listen::{ListenError, Listener, Serving, bind_peer, serve},
+    listen::{
+        ListenError, Serving,
+        listeners::{self, Listeners},
+        serve,
+    },
     member::Member,
     metrics::Metrics,
+    ports_file::{PortsFile, PortsFileError},
     routes::Routes,
     services::{Context, Limits},
     users::{
@@ -33,6 +38,8 @@ pub enum RunError {
     Features(#[from] FeatureError),
     #[error(transparent)]
     Listen(#[from] ListenError),
+    #[error(transparent)]
+    PortsFile(#[from] PortsFileError),
     #[error("--auth-token: {0}")]
     TokenKey(#[from] KeyError),
     #[error(transparent)]
@@ -49,6 +56,8 @@ pub enum RunError {
 
 /// A member that serves.
 pub struct Server {
+    config: Config,
+    ports_file: PortsFile,
     member: Member,
     stop: watch::Sender<bool>,
     tasks: JoinSet<()>,
@@ -57,22 +66,27 @@ pub struct Server {
 impl Server {
     /// Listens, opens the data dir, joins the cluster and serves. Returns when clients can be served.
     pub async fn start(config: Config) -> Result<Server, RunError> {
+        let mut ports_file = PortsFile::prepare(config.ports_file.as_deref())?;
         let features = Features::from_flags(&config)?;
         let tokens = tokens(&config)?;
         // Ports first: a second server on the same ports must not touch the data dir.
-        let clients = bind_all(&config.listen_client_urls, &config).await?;
-        let http_only = bind_all(&config.listen_client_http_urls, &config).await?;
-        let metrics_only = bind_all(&config.listen_metrics_urls, &config).await?;
-        let mut peer_ports = Vec::new();
-        for url in &config.listen_peer_urls {
-            peer_ports.push((bind_peer(url, &config).await?, url.to_string()));
-        }
+        let listeners = Listeners::bind(&config).await?;
+        let bound = listeners.bound()?;
+        let peer_port_may_change = config.listen_peer_urls.iter().any(Url::has_port_zero);
+        // From here on nothing sees port 0.
+        let config = config.with_bound(&bound)?;
+        listeners::log(&config, &bound);
+        ports_file.publish(&listeners::ports(&config, &bound))?;
+
         let metrics = Arc::new(Metrics::new(config.metrics == MetricsLevel::Extensive));
         let member = Member::start(&config, &features, &metrics).await?;
         let node = member.part.node.clone();
+        if peer_port_may_change {
+            member.warn_of_unknown_peer_urls(&config);
+        }
         let (stop, stopped) = watch::channel(false);
         let mut tasks = JoinSet::new();
-        member.serve_peers(peer_ports, &mut tasks);
+        member.serve_peers(listeners.peer.into_iter().zip(shown(&config.listen_peer_urls)), &mut tasks);
         if config.initial_election_tick_advance {
             tasks.spawn(member.shorten_first_election(stopped.clone()));
         }
@@ -85,22 +99,27 @@ impl Server {
         let pool = tokio::runtime::Handle::current();
         let context = Context::new(member.part.clone(), limits(&config), tokens, metrics.clone(), pool);
         let routes = Routes::new(&context, &config, &metrics);
-        let all = routes.clients(http_only.is_empty());
+        let all = routes.clients(listeners.client_http.is_empty());
         let pages = routes.pages();
-        for (listener, url) in clients {
+        for (listener, url) in listeners.client.into_iter().zip(shown(&config.listen_client_urls)) {
             tracing::info!(address = %url, "serving client traffic insecurely; this is strongly discouraged!");
             tasks.spawn(serve(listener, all.clone(), serving.clone(), workers.clone(), stopped.clone()));
         }
-        for (listener, _) in http_only {
+        for listener in listeners.client_http {
             tasks.spawn(serve(listener, pages.clone(), serving.clone(), workers.clone(), stopped.clone()));
         }
-        for (listener, _) in metrics_only {
+        for listener in listeners.metrics {
             let router = http::metrics_only(Arc::new(HealthOf(context.clone())), metrics.clone());
             tasks.spawn(serve(listener, Front::pages(router), serving.clone(), workers.clone(), stopped.clone()));
         }
         tasks.spawn(auto_compact(node.clone(), &config, stopped));
         tracing::info!("ready to serve client requests");
-        Ok(Server { member, stop, tasks })
+        Ok(Server { config, ports_file, member, stop, tasks })
+    }
+
+    /// The effective configuration: every URL in it has the bound port where port 0 was asked for.
+    pub fn config(&self) -> &Config {
+        &self.config
     }
 
     /// Resolves when the member has stopped by itself.
@@ -118,6 +137,7 @@ impl Server {
 
     /// Hands the leadership over, lets calls under way end, then closes log and database.
     pub async fn stop(mut self) {
+        self.ports_file.withdraw();
         self.member.hand_over().await;
         let _ = self.stop.send(true);
         self.member.disconnect();
@@ -130,12 +150,8 @@ impl Server {
     }
 }
 
-async fn bind_all(urls: &[crate::config::Url], config: &Config) -> Result<Vec<(Listener, String)>, ListenError> {
-    let mut listeners = Vec::new();
-    for url in urls {
-        listeners.push((Listener::bind(url, config).await?, url.to_string()));
-    }
-    Ok(listeners)
+fn shown(urls: &[Url]) -> Vec<String> {
+    urls.iter().map(ToString::to_string).collect()
 }
 
 fn auto_compact(

@@ -17,12 +17,14 @@ pub struct InitialCluster {
 }
 
 impl Config {
-    /// Call this when the data dir holds no member; with data, the `initial-*` flags are not read.
+    /// Call this on the effective configuration (see `with_bound`) when the data dir holds no member; with data, the
+    /// `initial-*` flags are not read.
     pub fn verify_bootstrap(&self) -> Result<InitialCluster, ConfigError> {
         let cluster = parse(&self.initial_cluster)?;
         let Some(own) = cluster.get(&self.name) else {
             return Err(ConfigError::NoLocalName(self.name.clone()));
         };
+        self.check_ports(&cluster)?;
         if self.initial_cluster_state == ClusterState::New {
             self.check_advertised(own)?;
         }
@@ -37,6 +39,20 @@ impl Config {
             token: self.initial_cluster_token.clone(),
             state: self.initial_cluster_state,
         })
+    }
+
+    /// After binding, port 0 is left only where it has no meaning.
+    fn check_ports(&self, cluster: &BTreeMap<String, Vec<Url>>) -> Result<(), ConfigError> {
+        for (name, urls) in cluster {
+            if let Some(url) = urls.iter().find(|url| url.has_port_zero()) {
+                let (is_own, name, url) = (*name == self.name, name.clone(), url.clone());
+                return Err(match is_own {
+                    true => ConfigError::OwnPortZero { name, url },
+                    false => ConfigError::OtherPortZero { name, url },
+                });
+            }
+        }
+        Ok(())
     }
 
     /// What the member advertises and what the cluster lists must be the same, if need be after name resolution.

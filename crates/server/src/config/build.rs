@@ -42,6 +42,7 @@ pub fn build(settings: &Settings, mut notices: Vec<Notice>, from_file: bool) -> 
         advertise_client_urls: settings.urls("advertise-client-urls"),
         advertise_peer_urls: settings.urls("initial-advertise-peer-urls"),
         socket_reuse_port: settings.bool("socket-reuse-port"),
+        ports_file: Some(settings.text("ports-file")).filter(|path| !path.is_empty()).map(PathBuf::from),
 
         initial_cluster: settings.text("initial-cluster"),
         initial_cluster_state: match settings.text("initial-cluster-state").as_str() {

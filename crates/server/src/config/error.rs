@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use super::duration;
 use super::retired::Successor;
+use super::url::Url;
 
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
@@ -56,6 +57,20 @@ pub enum ConfigError {
     NoLocalName(String),
     #[error("error setting up initial cluster: {0}")]
     BadInitialCluster(super::url::UrlError),
+    #[error(
+        "--{flag}: {url}: port 0 stands for the port of a listener, and --{listen} has no URL with port 0 for it; \
+         give the port"
+    )]
+    AdvertisedPortZero { flag: &'static str, listen: &'static str, url: Url },
+    #[error(
+        "--initial-cluster: {name}={url}: port 0 stands for the port of a peer URL of this member, and \
+         --initial-advertise-peer-urls has no URL with port 0 for it; give the port"
+    )]
+    OwnPortZero { name: String, url: Url },
+    #[error(
+        "--initial-cluster: {name}={url}: another member cannot be dialled at port 0; give the port that it listens on"
+    )]
+    OtherPortZero { name: String, url: Url },
     #[error("initial cluster {0} has duplicate url")]
     DuplicateUrl(String),
     #[error("--initial-cluster has {missing} but missing from --initial-advertise-peer-urls={advertised}")]

@@ -6,6 +6,7 @@
 mod args;
 mod auth_token;
 mod bootstrap;
+mod bound;
 mod build;
 mod duration;
 mod error;
@@ -27,6 +28,7 @@ use std::time::Duration;
 
 pub use auth_token::AuthToken;
 pub use bootstrap::InitialCluster;
+pub use bound::Bound;
 pub use duration::format as format_duration;
 pub use error::ConfigError;
 pub use help::{flags_page, help_text, usage_text, version_text};
@@ -66,6 +68,8 @@ pub struct Config {
     pub advertise_client_urls: Vec<Url>,
     pub advertise_peer_urls: Vec<Url>,
     pub socket_reuse_port: bool,
+    /// Gets the bound URLs once all listeners are bound; see `ports_file`.
+    pub ports_file: Option<PathBuf>,
 
     /// As written; read it with `verify_bootstrap` when the data dir holds no member yet.
     pub initial_cluster: String,

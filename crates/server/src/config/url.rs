@@ -74,7 +74,12 @@ impl Url {
         matches!(self.scheme, Scheme::Https | Scheme::Unixs)
     }
 
-    /// The same URL with another host.
+    /// Whether a listener gets its port from the system, and an advertised URL its port from a listener.
+    pub fn has_port_zero(&self) -> bool {
+        self.port == 0 && !self.is_unix()
+    }
+
+    /// The same URL with another host and port.
     pub fn with_host(&self, host: &str, port: u16) -> Url {
         let scheme = self.text.split("://").next().unwrap_or_default();
         let shown = if host.contains(':') { format!("[{host}]") } else { host.to_owned() };

@@ -130,10 +130,10 @@ fn check_tls_versions(settings: &Settings) -> Result<(), ConfigError> {
     Ok(())
 }
 
-/// HTTP-only listeners need an address of their own.
+/// HTTP-only listeners need an address of their own. Each listener with port 0 gets one.
 fn check_shared_ports(settings: &Settings) -> Result<(), ConfigError> {
     let clients = settings.urls("listen-client-urls");
-    let same = |a: &Url, b: &Url| (&a.host, a.port) == (&b.host, b.port);
+    let same = |a: &Url, b: &Url| (&a.host, a.port) == (&b.host, b.port) && !a.has_port_zero();
     for url in &settings.urls("listen-client-http-urls") {
         if clients.iter().any(|client| same(client, url)) {
             return Err(ConfigError::Invalid(format!(

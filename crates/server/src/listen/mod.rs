@@ -2,6 +2,7 @@
 
 mod corked;
 mod frame;
+pub mod listeners;
 mod ping_policy;
 mod policed;
 
@@ -33,6 +34,8 @@ const CONNECTION_WINDOW_BYTES: u32 = 4 * 1024 * 1024;
 pub enum ListenError {
     #[error("listen tcp {addr}: bind: {cause}{}", hint(cause))]
     Bind { addr: String, cause: io::Error },
+    #[error("failed to find the address of a listener: {0}")]
+    Address(io::Error),
     #[error("failed to find an address for {host}: {cause}")]
     Resolve { host: String, cause: io::Error },
     #[error("--listen-peer-urls: {url}: members reach each other over TCP; use an http:// URL")]
@@ -59,6 +62,14 @@ impl Listener {
         match url.scheme {
             Scheme::Unix | Scheme::Unixs => bind_unix(url),
             Scheme::Http | Scheme::Https => bind_tcp(url, config).await.map(Listener::Tcp),
+        }
+    }
+
+    /// The bound address; `None` for a unix socket.
+    pub fn address(&self) -> io::Result<Option<SocketAddr>> {
+        match self {
+            Listener::Tcp(listener) => listener.local_addr().map(Some),
+            Listener::Unix(..) => Ok(None),
         }
     }
 }

@@ -8,7 +8,8 @@ pub(in crate::config) const NO_DISCOVERY: &str =
 
 #[rustfmt::skip]
 pub(super) const FLAGS: &[Flag] = &[
-    flag("initial-advertise-peer-urls", Urls, "http://localhost:2380", "Peer URLs that this member tells the others."),
+    flag("initial-advertise-peer-urls", Urls, "http://localhost:2380", 
+        "Peer URLs that this member tells the others; port 0 stands for the port of --listen-peer-urls."),
     flag("initial-cluster", Text, "default=http://localhost:2380",
         "Members of a new cluster as `name=url,...`; with only --name set it follows the name."),
     flag("initial-cluster-state", OneOf(&["new", "existing"]), "new",
@@ -18,7 +19,8 @@ pub(super) const FLAGS: &[Flag] = &[
         "Cluster version, 3.7 or 3.8, beyond which a cluster does not rise while this member leads; at 3.7 a real etcd \
          3.7 can take the data dir over. Not an etcd flag."),
     flag("advertise-client-urls", Urls, "http://localhost:2379",
-        "Client URLs that this member tells clients; required with --listen-client-urls."),
+        
+        "Client URLs that this member tells clients; required with --listen-client-urls; port 0 stands for the port of one of those."),
     flag("strict-reconfig-check", Bool, "true", "Refuse membership changes that would lose the quorum."),
     flag("pre-vote", Bool, "true", "Ask before an election whether it could be won."),
     flag("auto-compaction-retention", Text, "0",

@@ -12,11 +12,15 @@ pub(super) const FLAGS: &[Flag] = &[
     flag("heartbeat-interval", Uint, "100", "Milliseconds between heartbeats of a leader."),
     flag("election-timeout", Uint, "1000", "Milliseconds without a leader before an election; at least 5 heartbeats."),
     flag("initial-election-tick-advance", Bool, "true", "Skip most of the first election timeout when starting."),
-    flag("listen-peer-urls", Urls, "http://localhost:2380", "URLs to listen on for other members."),
+    flag("listen-peer-urls", Urls, "http://localhost:2380",
+        "URLs to listen on for other members; with port 0, here and below, the system chooses the port."),
     flag("listen-client-urls", Urls, "http://localhost:2379",
         "URLs to listen on for clients: gRPC, and HTTP unless --listen-client-http-urls is given."),
     flag("listen-client-http-urls", Urls, "",
         "URLs to listen on for HTTP alone; takes HTTP off --listen-client-urls."),
+    flag("ports-file", Text, "",
+        "File that gets the URLs of all listeners as JSON once they are bound, for programs that start a member with port 0. \
+         Not an etcd flag."),
     flag("max-snapshots", Uint, "5", "Snapshot files to keep; deprecated by etcd 3.6.")
         .ignored("one snapshot is enough to start from, and etcd removes the flag in 3.8"),
     flag("max-wals", Uint, "5", "Finished log segments to keep; 0 keeps all."),
