@@ -1,8 +1,9 @@
 //! `cargo xtask`: checks and chores of the workspace, one module per subcommand.
 
 mod features;
-mod interop;
+mod forward;
 mod tidy;
+mod workspace;
 
 use std::process::ExitCode;
 
@@ -20,7 +21,8 @@ enum Command {
     /// Print the table of features as it would be released now, or what it changes against a release
     Features(features::Args),
     /// Hold lockgate against real etcd, its tools and public clients
-    Interop(interop::Args),
+    #[command(disable_help_flag = true)]
+    Interop(forward::Args),
     /// Hold the tree to its rules: code map, lints, file shape, no leftovers, no foreign paths
     Tidy(tidy::Args),
 }
@@ -29,7 +31,7 @@ enum Command {
 fn main() -> ExitCode {
     let result = match Args::parse().command {
         Command::Features(args) => features::run(&args),
-        Command::Interop(args) => interop::run(&args),
+        Command::Interop(args) => forward::run("interop", &args),
         Command::Tidy(args) => tidy::run(&args),
     };
     result.unwrap_or_else(|error| {
