@@ -1,6 +1,5 @@
 //! `cargo xtask`: checks and chores of the workspace, one module per subcommand.
 
-mod features;
 mod forward;
 mod tidy;
 mod workspace;
@@ -19,7 +18,8 @@ struct Args {
 #[derive(Subcommand)]
 enum Command {
     /// Print the table of features as it would be released now, or what it changes against a release
-    Features(features::Args),
+    #[command(disable_help_flag = true)]
+    Features(forward::Args),
     /// Hold lockgate against real etcd, its tools and public clients
     #[command(disable_help_flag = true)]
     Interop(forward::Args),
@@ -30,7 +30,7 @@ enum Command {
 /// A subcommand answers with its exit code; an error is a chore that could not be done at all.
 fn main() -> ExitCode {
     let result = match Args::parse().command {
-        Command::Features(args) => features::run(&args),
+        Command::Features(args) => forward::run("features", &args),
         Command::Interop(args) => forward::run("interop", &args),
         Command::Tidy(args) => tidy::run(&args),
     };
