@@ -91,8 +91,18 @@ fn suites(seed: u64) -> Vec<Job> {
 /// Most of bolt's tests map a file into memory, which Miri cannot do: the unit tests of the library are what it runs.
 fn miri(tools: &Tools) -> Job {
     let rustup = |name: &str, args: &[&str]| Step::new(name, "rustup", args.iter().copied()).within_seconds(2 * HOUR);
-    let install =
-        ["toolchain", "install", "nightly", "--profile", "minimal", "--component", "miri", "--component", "rust-src"];
+    let install = [
+        "toolchain",
+        "install",
+        "nightly",
+        "--no-self-update",
+        "--profile",
+        "minimal",
+        "--component",
+        "miri",
+        "--component",
+        "rust-src",
+    ];
     let mut steps = Vec::new();
     if !tools.miri {
         steps.push(rustup("miri: install", &install));
