@@ -138,7 +138,7 @@ fn guided(target: &Target, corpus: &Path) -> Step {
     let dir = |kind: &str| corpus.join(kind).join(test).join(function).to_string_lossy().into_owned();
     let (corpus, crashes, time) = (dir("corpus"), dir("crashes"), format!("{FUZZ_SECONDS}s"));
     let target = ["bolero", "test", "--package", "fuzz", "--test", test, function];
-    let dirs = ["--corpus-dir", &corpus, "--crashes-dir", &crashes, "--total-time", &time];
+    let dirs = ["--corpus-dir", &corpus, "--crashes-dir", &crashes, "-T", &time];
     let args = target.into_iter().chain(dirs);
     Step::cargo(format!("fuzz: {test} {function}"), args).within_seconds(FUZZ_SECONDS + HOUR)
 }
