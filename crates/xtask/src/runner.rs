@@ -45,10 +45,8 @@ impl Runner {
     pub fn new(root: &Path, output: Output) -> Result<Runner> {
         let stop = Arc::new(AtomicBool::new(false));
         for signal in [SIGINT, SIGTERM] {
-            // A second signal ends this program at once.
-            signal_hook::flag::register_conditional_shutdown(signal, 130, Arc::clone(&stop))
-                .and_then(|_| signal_hook::flag::register(signal, Arc::clone(&stop)))
-                .context("failed to listen for signals")?;
+            // A second signal changes nothing: ending this program at once would leave the step's group running.
+            signal_hook::flag::register(signal, Arc::clone(&stop)).context("failed to listen for signals")?;
         }
         Ok(Runner { root: root.to_owned(), output, stop })
     }
