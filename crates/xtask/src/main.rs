@@ -1,8 +1,16 @@
 //! `cargo xtask`: checks and chores of the workspace, one module per subcommand.
 
-mod features;
-mod interop;
+mod change;
+mod check;
+mod forward;
+mod night;
+mod quick;
+mod runner;
+mod step;
+mod summary;
+mod test;
 mod tidy;
+mod workspace;
 
 use std::process::ExitCode;
 
@@ -17,10 +25,20 @@ struct Args {
 
 #[derive(Subcommand)]
 enum Command {
+    /// Run all of what CI runs: the script .ci/run (needs Go, Python 3 and a network)
+    Check(check::Args),
     /// Print the table of features as it would be released now, or what it changes against a release
-    Features(features::Args),
+    #[command(disable_help_flag = true)]
+    Features(forward::Args),
     /// Hold lockgate against real etcd, its tools and public clients
-    Interop(interop::Args),
+    #[command(disable_help_flag = true)]
+    Interop(forward::Args),
+    /// Run everything long; a rerun continues where the last one ended
+    Night(night::Args),
+    /// Check and test what the working copy changes, within 3 minutes on a warm target directory
+    Quick(quick::Args),
+    /// Run cargo test --workspace and print its time
+    Test(test::Args),
     /// Hold the tree to its rules: code map, lints, file shape, no leftovers, no foreign paths
     Tidy(tidy::Args),
 }
@@ -28,8 +46,12 @@ enum Command {
 /// A subcommand answers with its exit code; an error is a chore that could not be done at all.
 fn main() -> ExitCode {
     let result = match Args::parse().command {
-        Command::Features(args) => features::run(&args),
-        Command::Interop(args) => interop::run(&args),
+        Command::Check(args) => check::run(&args),
+        Command::Features(args) => forward::run("features", &args),
+        Command::Interop(args) => forward::run("interop", &args),
+        Command::Night(args) => night::run(&args),
+        Command::Quick(args) => quick::run(&args),
+        Command::Test(args) => test::run(&args),
         Command::Tidy(args) => tidy::run(&args),
     };
     result.unwrap_or_else(|error| {

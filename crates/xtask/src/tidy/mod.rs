@@ -15,6 +15,8 @@ use std::{
 
 use anyhow::{Context, Result, bail};
 
+use crate::workspace;
+
 #[derive(clap::Args)]
 pub struct Args {
     /// The workspace to look at; the one this was built from unless given
@@ -23,8 +25,7 @@ pub struct Args {
 }
 
 pub fn run(args: &Args) -> Result<ExitCode> {
-    let built_from = || Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).map(Path::to_path_buf);
-    let root = args.root.clone().or_else(built_from).context("found no workspace above the xtask crate")?;
+    let root = args.root.clone().map_or_else(workspace::root, Ok)?;
     let tree = Tree::read(&root)?;
     let findings = check(&tree);
     for finding in &findings {

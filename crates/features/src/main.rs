@@ -5,17 +5,28 @@ mod record;
 use std::process::ExitCode;
 
 use anyhow::Result;
+use clap::Parser as _;
 use featuregate::{Release, check_lifecycle, describe_change};
 
-#[derive(clap::Args)]
-pub struct Args {
+/// Print the table of features as it would be released now, or what it changes against a release
+#[derive(clap::Parser)]
+#[command(name = "cargo xtask features")]
+struct Args {
     /// Hold the table against a record: a file, or the version of a release in crates/membership/testdata/features
     #[arg(long, value_name = "FILE|VERSION")]
     against: Option<String>,
 }
 
+/// A broken rule answers with exit code 1; an error is a comparison that could not be made at all.
+fn main() -> ExitCode {
+    run(&Args::parse()).unwrap_or_else(|error| {
+        eprintln!("Error: {error:#}");
+        ExitCode::FAILURE
+    })
+}
+
 /// Without flags it prints the record of the table, in the very form that is kept for each release.
-pub fn run(args: &Args) -> Result<ExitCode> {
+fn run(args: &Args) -> Result<ExitCode> {
     let now = membership::features::release()?;
     let Some(name) = &args.against else {
         print!("{now}");
@@ -52,7 +63,15 @@ fn section(text: &mut String, title: &str, lines: &[String], none: &str) {
 
 #[cfg(test)]
 mod tests {
+    use clap::CommandFactory as _;
+
     use super::*;
+
+    /// A fault in a command line's definition shows only when it is used.
+    #[test]
+    fn clap_agrees() {
+        Args::command().debug_assert();
+    }
 
     fn compare(old: &str, new: &str) -> Comparison {
         Comparison::new(&old.parse().expect("a record"), &new.parse().expect("a record"))

@@ -1,5 +1,6 @@
 //! `cargo xtask interop fetch`: builds the peers and the clients of the scenarios into the cache. What is there already,
-//! by its stamp, is left alone.
+//! by its stamp, is left alone. A peer or client that cannot be built does not keep the others from being built; all that
+//! failed are listed at the end.
 
 use std::{
     fmt,
@@ -11,7 +12,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Error, Result, bail};
 use sha2::{Digest, Sha256};
 
 use super::{
@@ -41,22 +42,25 @@ pub fn run(all: bool, only: Option<&str>) -> Result<()> {
     let programs: Vec<Program> = peer::programs()?.into_iter().filter(wanted).collect();
     let mut dirs: Vec<&str> = programs.iter().map(|p| p.dir).collect();
     dirs.dedup();
+    let mut outcomes = Outcomes::default();
     for dir in &dirs {
         let of_dir: Vec<Program> = programs.iter().copied().filter(|p| p.dir == *dir).collect();
-        Unit::peer(&cache, dir, &of_dir).make(|into| match of_dir.first() {
+        let made = Unit::peer(&cache, dir, &of_dir).make(|into| match of_dir.first() {
             Some(program) if kube::build::is_ours(program) => kube::build::program(into, program),
             _ => build_peer(into, &of_dir),
-        })?;
+        });
+        outcomes.add(dir, made);
     }
-    let clients = fetch_clients(&cache, all, only)?;
+    fetch_clients(&cache, all, only, &mut outcomes)?;
     match only {
-        Some(only) if dirs.is_empty() && clients == 0 => bail!("no peer and no client has {only:?} in its name"),
-        _ => Ok(()),
+        Some(only) if outcomes.made + outcomes.failed.len() == 0 => {
+            bail!("no peer and no client has {only:?} in its name")
+        }
+        _ => outcomes.into_result(),
     }
 }
 
-/// How many were meant.
-fn fetch_clients(cache: &Path, all: bool, only: Option<&str>) -> Result<usize> {
+fn fetch_clients(cache: &Path, all: bool, only: Option<&str>, outcomes: &mut Outcomes) -> Result<()> {
     let sources = root()?.join("interop");
     let (go, client_go, suite) = (sources.join("go"), sources.join("client-go"), sources.join(kube::suite::NAME));
     let mut of_go = Unit::client(cache, "go", &go)?;
@@ -104,12 +108,43 @@ fn fetch_clients(cache: &Path, all: bool, only: Option<&str>) -> Result<usize> {
         Some(only) => name.contains(only),
         None => all || ![kube::suite::NAME, "controller-runtime"].contains(name),
     });
-    let mut count = 0;
-    for (_, unit, build) in wanted {
-        unit.make(build)?;
-        count += 1;
+    for (name, unit, build) in wanted {
+        outcomes.add(&format!("{CLIENTS}/{name}"), unit.make(build));
     }
-    Ok(count)
+    Ok(())
+}
+
+/// Which peers and clients could be made.
+#[derive(Default)]
+struct Outcomes {
+    made: usize,
+    /// Names and causes, in the order of the attempts.
+    failed: Vec<(String, Error)>,
+}
+
+impl Outcomes {
+    fn add(&mut self, name: &str, made: Result<()>) {
+        match made {
+            Ok(()) => self.made += 1,
+            Err(error) => {
+                eprintln!("  FAILED {name}: {error:#}");
+                self.failed.push((name.to_owned(), error));
+            }
+        }
+    }
+
+    /// The error names every failure, as those of the first attempts have long left the screen.
+    fn into_result(self) -> Result<()> {
+        if self.failed.is_empty() {
+            return Ok(());
+        }
+        let causes: String = self.failed.iter().map(|(name, error)| format!("\n  {name}: {error:#}")).collect();
+        bail!(
+            "{} of {} peers and clients could not be built:{causes}",
+            self.failed.len(),
+            self.made + self.failed.len()
+        )
+    }
 }
 
 /// Builds one into its directory.
@@ -242,6 +277,9 @@ fn build_rust_client(cache: &Path, sources: &Path, into: &Path) -> Result<()> {
     let target = cache.join(CLIENTS).join("rust-target");
     let protoc = into.join("protoc");
     let python = cache.join(CLIENTS).join("python/venv/bin/python");
+    if !python.is_file() {
+        bail!("its protoc comes from the client python, which is not built");
+    }
     fs::write(&protoc, format!("#!/bin/sh\nexec '{}' -m grpc_tools.protoc \"$@\"\n", python.display()))?;
     fs::set_permissions(&protoc, Permissions::from_mode(0o755))?;
     with_tries("build", || {
@@ -286,6 +324,7 @@ pub fn with_tries(what: &str, action: impl Fn() -> Result<()>) -> Result<()> {
                 thread::sleep(wait);
                 wait *= 4;
             }
+            Err(error) if !error.is::<Missing>() => return Err(error.context(format!("{what} failed {TRIES} times"))),
             result => return result,
         }
     }
@@ -357,4 +396,40 @@ pub fn files_below(dir: &Path) -> Result<Vec<PathBuf>> {
     }
     files.sort();
     Ok(files)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_failure_is_named_with_its_cause() {
+        let mut outcomes = Outcomes::default();
+        outcomes.add("etcd-1", Err(Error::msg("no such host").context("download failed 3 times")));
+        outcomes.add("etcd-2", Ok(()));
+        outcomes.add("clients/go", Err(Error::msg("exit code 1")));
+        let error = outcomes.into_result().expect_err("two failed").to_string();
+        let want = "2 of 3 peers and clients could not be built:\n  etcd-1: download failed 3 times: no such host\n  clients/go: exit code 1";
+        assert_eq!(error, want);
+    }
+
+    #[test]
+    fn nothing_failed_is_no_error() {
+        let mut outcomes = Outcomes::default();
+        outcomes.add("etcd-1", Ok(()));
+        assert!(outcomes.into_result().is_ok());
+        assert!(Outcomes::default().into_result().is_ok());
+    }
+
+    /// A missing program is not looked for again, as no time passes.
+    #[test]
+    fn a_missing_program_is_tried_once() {
+        let tries = std::cell::Cell::new(0);
+        let missing = || {
+            tries.set(tries.get() + 1);
+            Err(Missing("go".to_owned()).into())
+        };
+        assert!(with_tries("build", missing).expect_err("it is missing").is::<Missing>());
+        assert_eq!(tries.get(), 1);
+    }
 }

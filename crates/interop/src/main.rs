@@ -27,16 +27,17 @@ use std::{
 
 use anyhow::{Context, Result, bail};
 use base64::{Engine, engine::general_purpose::STANDARD};
-use clap::Subcommand;
+use clap::{Parser as _, Subcommand};
 
 use dir::Tools;
 use report::{Known, Step, Summary};
 use scenario::Scenario;
 use server::{End, Program};
 
-#[derive(clap::Args)]
+#[derive(clap::Parser)]
+#[command(name = "cargo xtask interop", about = "Hold lockgate against real etcd, its tools and public clients")]
 #[command(args_conflicts_with_subcommands = true)]
-pub struct Args {
+struct Args {
     #[command(subcommand)]
     action: Option<Action>,
     #[command(flatten)]
@@ -82,7 +83,15 @@ struct Compare {
     lockgate: Option<PathBuf>,
 }
 
-pub fn run(args: &Args) -> Result<ExitCode> {
+/// A subcommand answers with its exit code; an error is a run that could not be done at all.
+fn main() -> ExitCode {
+    run(&Args::parse()).unwrap_or_else(|error| {
+        eprintln!("Error: {error:#}");
+        ExitCode::FAILURE
+    })
+}
+
+fn run(args: &Args) -> Result<ExitCode> {
     match &args.action {
         Some(Action::Fetch { all, only }) => fetch::run(*all, only.as_deref()).map(|()| ExitCode::SUCCESS),
         Some(Action::Kill9(args)) => kill9::run(args, &lockgate(args.lockgate.as_deref())?),
@@ -197,7 +206,7 @@ fn built(package: &str, binary: &str) -> Result<PathBuf> {
 /// The workspace that this was built from.
 fn root() -> Result<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2);
-    root.map(Path::to_path_buf).context("found no workspace above the xtask crate")
+    root.map(Path::to_path_buf).context("found no workspace above the interop crate")
 }
 
 fn unbase64(text: &str) -> Result<String> {
@@ -206,4 +215,15 @@ fn unbase64(text: &str) -> Result<String> {
 
 fn base64(bytes: &[u8]) -> String {
     STANDARD.encode(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    /// What is wrong with a command line's definition shows only when it is used.
+    #[test]
+    fn clap_agrees() {
+        super::Args::command().debug_assert();
+    }
 }
