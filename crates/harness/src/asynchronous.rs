@@ -23,6 +23,12 @@ pub async fn until_some<T>(what: &str, mut ask: impl AsyncFnMut() -> Option<T>) 
     }
 }
 
+/// Returns the output of `future`; panics if that takes longer than [`wait_max`]. `what` completes "waiting until …".
+pub async fn finish<T>(what: &str, future: impl Future<Output = T>) -> T {
+    let output = tokio::time::timeout(wait_max(), future).await;
+    output.unwrap_or_else(|_| panic!("gave up after {:?} waiting until {what}", wait_max()))
+}
+
 /// The time limit of a request of [`Member::client`], which a loaded machine does not reach.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
 

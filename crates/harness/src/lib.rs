@@ -25,13 +25,14 @@ pub use self::{
     member::{Group, Member, Place},
     peer::{ETCD, etcd_dir, peer, skip},
     port::Port,
-    process::{Ended, Process},
+    process::{Ended, Process, spawn_child},
     proxy::Proxy,
     scratch::{scratch_root, tempdir},
     seed::seed,
     tool::{Output, run},
     wait::{until, until_some, wait_max},
 };
+pub use tempfile::TempDir;
 
 /// Conditions that async tests wait for, and connections of the Rust client.
 #[cfg(feature = "client")]

@@ -51,7 +51,7 @@ impl Process {
         let copy = file.try_clone().unwrap_or_else(|error| panic!("failed to share {}: {error}", log.display()));
         command.stdin(Stdio::null()).stdout(copy).stderr(file);
         let shown = format!("{:?}", command.get_program());
-        let child = spawn(command).unwrap_or_else(|error| panic!("failed to start {shown}: {error}"));
+        let child = spawn_child(command).unwrap_or_else(|error| panic!("failed to start {shown}: {error}"));
         Process { child, log: log.to_owned(), reported: false }
     }
 
@@ -154,11 +154,13 @@ fn tail(log: &str) -> String {
 
 type Job = (Command, mpsc::Sender<io::Result<Child>>);
 
-/// Starts a process that the kernel kills when this program ends.
+/// Starts a process that the kernel kills when this program ends, for tests that talk to it through pipes.
+///
+/// Unlike a [`Process`], it is not killed when it is dropped.
 ///
 /// The kernel acts at the end of the *thread* that started the process, so one thread that lives as long as the program
 /// starts all of them.
-pub(crate) fn spawn(mut command: Command) -> io::Result<Child> {
+pub fn spawn_child(mut command: Command) -> io::Result<Child> {
     static STARTER: LazyLock<Mutex<mpsc::Sender<Job>>> = LazyLock::new(|| {
         let (jobs, received) = mpsc::channel::<Job>();
         thread::spawn(move || {

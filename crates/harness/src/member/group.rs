@@ -75,6 +75,11 @@ impl Group {
         self.members.iter().flatten()
     }
 
+    /// Another program for all members, from their next start on.
+    pub fn set_program(&mut self, program: &Path) {
+        self.places.iter_mut().for_each(|place| place.set_program(program));
+    }
+
     /// Starts a member that does not run and waits until it serves.
     #[track_caller]
     pub fn start_member(&mut self, at: usize, flags: &[&str]) {
