@@ -34,7 +34,7 @@ fn scripts() {
 }
 
 fn run(script: &str, reload: bool) -> String {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = harness::tempdir();
     let backend = Backend::open(&dir.path().join("db"), storage::Options::default()).unwrap();
     let mut world = World { store: load(&backend), backend, leases: BTreeMap::new() };
     let mut out = String::new();

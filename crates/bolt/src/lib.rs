@@ -1,7 +1,7 @@
 //! The bbolt file format: pages, buckets, transactions.
 //!
 //! ```
-//! # let dir = tempfile::tempdir()?;
+//! # let dir = harness::tempdir();
 //! # let path = dir.path().join("db");
 //! let db = bolt::Db::open(&path, bolt::Options::default())?;
 //! let mut tx = db.begin_write()?;

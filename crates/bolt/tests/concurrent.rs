@@ -5,7 +5,8 @@ use crate::common;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use bolt::{Db, ReadTx};
-use common::{Rng, contents, open};
+use random::Random;
+use common::{contents, open};
 
 const KEYS: u64 = 400;
 
@@ -15,7 +16,7 @@ fn key(i: u64) -> Vec<u8> {
 
 #[test]
 fn a_writer_waits_for_the_one_before() {
-    let dir = tempfile::tempdir().expect("dir");
+    let dir = harness::tempdir();
     let db = open(&dir.path().join("db"));
     let mut tx = db.begin_write().expect("begin");
     tx.create_bucket_if_missing(b"n").expect("create").put(&key(0), &0u64.to_le_bytes()).expect("put");
@@ -47,7 +48,7 @@ fn a_writer_waits_for_the_one_before() {
 }
 
 /// Writes `generation` into every key that exists, and lets some come and go.
-fn rewrite(db: &Db, generation: u64, rng: &mut Rng) {
+fn rewrite(db: &Db, generation: u64, rng: &mut Random) {
     let mut tx = db.begin_write().expect("begin");
     for name in [b"one", b"two"] {
         let mut bucket = tx.create_bucket_if_missing(name).expect("create");
@@ -78,13 +79,13 @@ fn assert_one_generation(view: &ReadTx) -> u64 {
 
 #[test]
 fn views_stay_whole_while_pages_are_reused() {
-    let dir = tempfile::tempdir().expect("dir");
+    let dir = harness::tempdir();
     let (db, done) = (open(&dir.path().join("db")), AtomicBool::new(false));
     std::thread::scope(|scope| {
         for reader in 0..3 {
             let (db, done) = (&db, &done);
             scope.spawn(move || {
-                let (mut held, mut rng) = (Vec::new(), Rng::new(reader));
+                let (mut held, mut rng) = (Vec::new(), Random::new(reader));
                 while !done.load(Ordering::Relaxed) {
                     let view = db.begin_read();
                     held.push((assert_one_generation(&view), view));
@@ -95,7 +96,7 @@ fn views_stay_whole_while_pages_are_reused() {
                 }
             });
         }
-        let mut rng = Rng::new(99);
+        let mut rng = Random::new(99);
         (1..250).for_each(|generation| rewrite(&db, generation, &mut rng));
         done.store(true, Ordering::Relaxed);
     });

@@ -1,25 +1,25 @@
 //! Damaged files give errors: no flipped, cut or foreign byte makes the engine panic or read out of bounds.
 
 use crate::common;
-use crate::disk;
 
 use std::{path::Path, sync::Arc};
 
 use bolt::{Db, Error, OpenError, Options};
-use common::{Rng, contents, seeds};
-use disk::TestDisk;
+use random::Random;
+use common::{contents, seeds};
+use memdisk::FileDisk;
 
 fn open(image: &[u8], read_only: bool) -> Result<Db, OpenError> {
     let options = Options { page_size: Some(4096), mmap_bytes: 64 << 20, read_only, ..Options::default() };
-    Db::open_disk(Arc::new(TestDisk::new(image)), Path::new("test disk"), options)
+    Db::open_disk(Arc::new(FileDisk::new(image)), Path::new("test disk"), options)
 }
 
 /// A file with a deep tree, an inline bucket, overflow pages and free pages.
 fn sample() -> Vec<u8> {
-    let disk = Arc::new(TestDisk::new(&[]));
+    let disk = Arc::new(FileDisk::new(&[]));
     let options = Options { page_size: Some(4096), mmap_bytes: 64 << 20, ..Options::default() };
     let db = Db::open_disk(disk.clone(), Path::new("test disk"), options).expect("open");
-    let mut rng = Rng::new(9);
+    let mut rng = Random::new(9);
     for round in 0..6u64 {
         let mut tx = db.begin_write().expect("begin");
         tx.create_bucket_if_missing(b"small").expect("create").put(&[round as u8 + 1], b"value").expect("put");
@@ -37,7 +37,7 @@ fn sample() -> Vec<u8> {
 }
 
 /// Does everything a file can be asked for, whatever comes of it.
-fn exercise(image: &[u8], rng: &mut Rng) {
+fn exercise(image: &[u8], rng: &mut Random) {
     if let Ok(db) = open(image, true) {
         let view = db.begin_read();
         view.check();
@@ -75,10 +75,10 @@ fn exercise(image: &[u8], rng: &mut Rng) {
 #[test]
 fn flipped_bytes_never_panic() {
     let image = sample();
-    exercise(&image, &mut Rng::new(1));
+    exercise(&image, &mut Random::new(1));
     for seed in seeds(250) {
         println!("SEED {seed}");
-        let mut rng = Rng::new(seed);
+        let mut rng = Random::new(seed);
         let mut bad = image.clone();
         for _ in 0..1 + rng.below(6) {
             // Headers and the first elements steer everything, so half of the damage goes there.
@@ -96,7 +96,7 @@ fn swapped_and_repeated_pages_never_panic() {
     let image = sample();
     for seed in seeds(100) {
         println!("SEED {seed}");
-        let mut rng = Rng::new(seed);
+        let mut rng = Random::new(seed);
         let mut bad = image.clone();
         let pages = image.len() as u64 / 4096 - 2;
         for _ in 0..1 + rng.below(3) {
@@ -117,7 +117,7 @@ fn meta_pages_with_right_checksums_and_wrong_contents_never_panic() {
     let pages = image.len() as u64 / 4096;
     for seed in seeds(150) {
         println!("SEED {seed}");
-        let mut rng = Rng::new(seed);
+        let mut rng = Random::new(seed);
         let mut bad = image.clone();
         for meta in bad.chunks_mut(4096).take(2) {
             let meta = &mut meta[16..80];

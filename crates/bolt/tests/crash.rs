@@ -1,21 +1,21 @@
 //! Power cuts at every single operation of a commit: the file must show the state before or after it, never another.
 
 use crate::common;
-use crate::disk;
 
 use std::{path::Path, sync::Arc};
 
 use bolt::{Db, Error, Options};
-use common::{Model, Rng, assert_sound, contents, seeds};
-use disk::{Survives, TestDisk, crash};
+use random::Random;
+use common::{Model, assert_sound, contents, seeds};
+use memdisk::{Survives, FileDisk, crash};
 
-fn open(disk: Arc<TestDisk>) -> Result<Db, bolt::OpenError> {
+fn open(disk: Arc<FileDisk>) -> Result<Db, bolt::OpenError> {
     let options = Options { page_size: Some(4096), mmap_bytes: 64 << 20, ..Options::default() };
     Db::open_disk(disk, Path::new("test disk"), options)
 }
 
 /// One commit of random work; the model follows.
-fn work(db: &Db, model: &mut Model, rng: &mut Rng) -> Result<(), Error> {
+fn work(db: &Db, model: &mut Model, rng: &mut Random) -> Result<(), Error> {
     let mut next = model.clone();
     let mut tx = db.begin_write()?;
     for _ in 0..1 + rng.below(60) {
@@ -39,24 +39,24 @@ fn work(db: &Db, model: &mut Model, rng: &mut Rng) -> Result<(), Error> {
 }
 
 fn assert_survives(image: &[u8], states: &[&Model], what: &str) {
-    let disk = Arc::new(TestDisk::new(image));
+    let disk = Arc::new(FileDisk::new(image));
     let db = open(disk).unwrap_or_else(|e| panic!("{what}: {e:?}"));
     let mut found = contents(&db.begin_read());
     assert!(states.contains(&&found), "{what}: neither the state before nor after");
     assert_sound(&db.begin_read());
     // The rebuilt free list must be right as well: what comes next may not harm what is there.
-    let mut rng = Rng::new(image.len() as u64);
+    let mut rng = Random::new(image.len() as u64);
     work(&db, &mut found, &mut rng).expect("work after the crash");
     assert!(contents(&db.begin_read()) == found, "{what}: work after the crash");
 }
 
 #[test]
 fn every_crash_point_shows_the_state_before_or_after() {
-    let mut rng = Rng::new(41);
+    let mut rng = Random::new(41);
     let mut model = Model::new();
     let mut image = Vec::new();
     for round in seeds(10) {
-        let disk = Arc::new(TestDisk::new(&image));
+        let disk = Arc::new(FileDisk::new(&image));
         let db = open(disk.clone()).expect("open");
         let opened = disk.ops().len();
         // A held view keeps pages from being reused for some of the commits.
@@ -84,9 +84,9 @@ fn every_crash_point_shows_the_state_before_or_after() {
 
 #[test]
 fn a_crash_while_a_new_file_is_made_leaves_one_that_opens() {
-    let disk = Arc::new(TestDisk::new(&[]));
+    let disk = Arc::new(FileDisk::new(&[]));
     open(disk.clone()).expect("open");
-    let (ops, mut rng) = (disk.ops(), Rng::new(2));
+    let (ops, mut rng) = (disk.ops(), Random::new(2));
     for point in 0..=ops.len() {
         for survives in [Survives::Nothing, Survives::Everything, Survives::Prefix, Survives::Sectors] {
             let image = crash(&[], &ops[..point], survives, &mut rng);
@@ -97,9 +97,9 @@ fn a_crash_while_a_new_file_is_made_leaves_one_that_opens() {
 
 #[test]
 fn after_a_failed_write_or_sync_nothing_is_acknowledged_any_more() {
-    let mut rng = Rng::new(77);
+    let mut rng = Random::new(77);
     for fail_after in 0..12 {
-        let disk = Arc::new(TestDisk::new(&[]));
+        let disk = Arc::new(FileDisk::new(&[]));
         let db = open(disk.clone()).expect("open");
         let mut model = Model::new();
         work(&db, &mut model, &mut rng).expect("work");
@@ -116,7 +116,7 @@ fn after_a_failed_write_or_sync_nothing_is_acknowledged_any_more() {
         let again = db.begin_write().err();
         assert!(matches!(&again, Some(Error::Poisoned { why }) if why.contains("injected")), "{again:?}");
         assert!(contents(&db.begin_read()) == model, "readers go on with the last acknowledged state");
-        let reopened = open(Arc::new(TestDisk::new(&disk.image()))).expect("reopen");
+        let reopened = open(Arc::new(FileDisk::new(&disk.image()))).expect("reopen");
         assert_sound(&reopened.begin_read());
         // What failed may or may not be there; what was acknowledged before must be.
         let found = contents(&reopened.begin_read());

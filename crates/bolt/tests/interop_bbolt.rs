@@ -8,7 +8,8 @@ use std::{
 };
 
 use bolt::{Db, Error, Options};
-use common::{Model, Rng, assert_sound, contents, go_check, open, options, peer};
+use random::Random;
+use common::{Model, assert_sound, contents, go_check, open, options, peer};
 
 fn bbolt(args: &[&str]) -> Option<String> {
     let out = Command::new(peer("bbolt-1.5.0", "bbolt")?).args(args).output().expect("run bbolt");
@@ -31,7 +32,7 @@ fn bench(dir: &Path, mode: &str, page_size: &str) -> Option<PathBuf> {
 
 #[test]
 fn files_of_go_are_read_and_written_on() {
-    let dir = tempfile::tempdir().expect("dir");
+    let dir = harness::tempdir();
     for (mode, page_size) in [("seq", "4096"), ("rnd", "4096"), ("rnd", "16384")] {
         let Some(path) = bench(dir.path(), mode, page_size) else { return };
         let db = open(&path);
@@ -39,7 +40,7 @@ fn files_of_go_are_read_and_written_on() {
         let mut model = contents(&db.begin_read());
         let name = model.keys().next().expect("a bucket").clone();
         assert_eq!(model[&name].len(), 3000);
-        let mut rng = Rng::new(5);
+        let mut rng = Random::new(5);
         for _ in 0..10 {
             work(&db, &name, model.get_mut(&name).expect("bucket"), &mut rng);
         }
@@ -50,7 +51,7 @@ fn files_of_go_are_read_and_written_on() {
     }
 }
 
-fn work(db: &Db, name: &[u8], pairs: &mut std::collections::BTreeMap<Vec<u8>, Vec<u8>>, rng: &mut Rng) {
+fn work(db: &Db, name: &[u8], pairs: &mut std::collections::BTreeMap<Vec<u8>, Vec<u8>>, rng: &mut Random) {
     let mut tx = db.begin_write().expect("begin");
     for _ in 0..200 {
         let key = rng.bytes(8);
@@ -71,9 +72,9 @@ fn work(db: &Db, name: &[u8], pairs: &mut std::collections::BTreeMap<Vec<u8>, Ve
 
 #[test]
 fn go_copies_our_files_to_the_same_contents() {
-    let dir = tempfile::tempdir().expect("dir");
+    let dir = harness::tempdir();
     let (ours, theirs) = (dir.path().join("ours"), dir.path().join("theirs"));
-    let (db, mut rng, mut model) = (open(&ours), Rng::new(8), Model::new());
+    let (db, mut rng, mut model) = (open(&ours), Random::new(8), Model::new());
     let mut tx = db.begin_write().expect("begin");
     for i in 0..30u64 {
         let name = format!("bucket {i}").into_bytes();
@@ -108,7 +109,7 @@ fn go_copies_our_files_to_the_same_contents() {
 
 #[test]
 fn nested_buckets_are_read_kept_and_not_written() {
-    let dir = tempfile::tempdir().expect("dir");
+    let dir = harness::tempdir();
     let Some(path) = bench(dir.path(), "seq-nest", "4096") else { return };
     let db = open(&path);
     let view = db.begin_read();

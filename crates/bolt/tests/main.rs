@@ -4,8 +4,6 @@ mod common;
 mod concurrent;
 mod corrupt;
 mod crash;
-#[path = "common/disk.rs"]
-mod disk;
 mod interop_bbolt;
 mod interop_etcd;
 mod model;

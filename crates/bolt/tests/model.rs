@@ -3,17 +3,18 @@
 use crate::common;
 
 use bolt::{Db, Options, ReadTx, WriteTx};
-use common::{Model, Rng, assert_sound, contents, go_check, options, seeds};
+use random::Random;
+use common::{Model, assert_sound, contents, go_check, options, seeds};
 
 struct Run {
-    rng: Rng,
+    rng: Random,
     model: Model,
     views: Vec<(ReadTx, Model)>,
 }
 
 impl Run {
     fn new(seed: u64) -> Run {
-        Run { rng: Rng::new(seed), model: Model::new(), views: Vec::new() }
+        Run { rng: Random::new(seed), model: Model::new(), views: Vec::new() }
     }
 
     fn name(&mut self) -> Vec<u8> {
@@ -142,7 +143,7 @@ impl Run {
 
 fn run(seed: u64, rounds: u32, page_size: usize) {
     println!("SEED {seed} page size {page_size}");
-    let dir = tempfile::tempdir().expect("dir");
+    let dir = harness::tempdir();
     let path = dir.path().join("db");
     let options = || Options { page_size: Some(page_size), ..options() };
     let mut db = Db::open(&path, options()).expect("open");

@@ -5,7 +5,8 @@ use crate::common;
 use std::{collections::BTreeMap, fs, time::Duration};
 
 use bolt::{Db, Error, KEY_BYTES_MAX, OpenError, Options};
-use common::{Rng, assert_sound, contents, go_check, open, options};
+use random::Random;
+use common::{assert_sound, contents, go_check, open, options};
 
 fn key(i: u64) -> Vec<u8> {
     format!("key-{i:08}").into_bytes()
@@ -20,9 +21,9 @@ fn fill(db: &Db, bucket: &[u8], keys: std::ops::Range<u64>, value: &[u8]) {
 
 #[test]
 fn large_keys_and_values_take_overflow_pages() {
-    let dir = tempfile::tempdir().expect("dir");
+    let dir = harness::tempdir();
     let path = dir.path().join("db");
-    let (db, mut rng) = (open(&path), Rng::new(3));
+    let (db, mut rng) = (open(&path), Random::new(3));
     let mut model = BTreeMap::new();
     for len in [1, 4080, 4096, 5000, 70_000, 1 << 20, 3 << 20] {
         let (key, value) = (rng.bytes(1 + len % KEY_BYTES_MAX), rng.bytes(len));
@@ -48,7 +49,7 @@ fn large_keys_and_values_take_overflow_pages() {
 
 #[test]
 fn limits_are_refused_and_leave_the_transaction_usable() {
-    let dir = tempfile::tempdir().expect("dir");
+    let dir = harness::tempdir();
     let db = open(&dir.path().join("db"));
     let mut tx = db.begin_write().expect("begin");
     assert!(matches!(tx.create_bucket_if_missing(b"").err(), Some(Error::EmptyKey)));
@@ -65,7 +66,7 @@ fn limits_are_refused_and_leave_the_transaction_usable() {
 
 #[test]
 fn small_buckets_live_in_their_parent_and_move_out_and_in() {
-    let dir = tempfile::tempdir().expect("dir");
+    let dir = harness::tempdir();
     let path = dir.path().join("db");
     let db = open(&path);
     fill(&db, b"b", 0..1, b"v");
@@ -91,7 +92,7 @@ fn small_buckets_live_in_their_parent_and_move_out_and_in() {
 
 #[test]
 fn deleting_everything_gives_all_pages_back() {
-    let dir = tempfile::tempdir().expect("dir");
+    let dir = harness::tempdir();
     let path = dir.path().join("db");
     let db = open(&path);
     for order in 0..3 {
@@ -118,7 +119,7 @@ fn deleting_everything_gives_all_pages_back() {
 
 #[test]
 fn rising_keys_fill_pages_as_told() {
-    let dir = tempfile::tempdir().expect("dir");
+    let dir = harness::tempdir();
     let size = |fill: f32, name: &str| {
         let db = open(&dir.path().join(name));
         for commit in 0..20u64 {
@@ -139,7 +140,7 @@ fn rising_keys_fill_pages_as_told() {
 
 #[test]
 fn freed_pages_are_reused_and_a_long_view_costs_only_what_it_sees() {
-    let dir = tempfile::tempdir().expect("dir");
+    let dir = harness::tempdir();
     let db = open(&dir.path().join("db"));
     fill(&db, b"b", 0..2000, &[1; 200]);
     let churn = || {
@@ -163,7 +164,7 @@ fn freed_pages_are_reused_and_a_long_view_costs_only_what_it_sees() {
 
 #[test]
 fn many_buckets() {
-    let dir = tempfile::tempdir().expect("dir");
+    let dir = harness::tempdir();
     let path = dir.path().join("db");
     let db = open(&path);
     let name = |i: u64| format!("bucket {i:04}").into_bytes();
@@ -189,7 +190,7 @@ fn many_buckets() {
 
 #[test]
 fn a_hot_copy_is_the_state_of_its_view() {
-    let dir = tempfile::tempdir().expect("dir");
+    let dir = harness::tempdir();
     let (path, copy) = (dir.path().join("db"), dir.path().join("copy"));
     let db = open(&path);
     fill(&db, b"b", 0..3000, &[1; 50]);
@@ -214,7 +215,7 @@ fn a_hot_copy_is_the_state_of_its_view() {
 
 #[test]
 fn compaction_keeps_the_contents_and_drops_the_rest() {
-    let dir = tempfile::tempdir().expect("dir");
+    let dir = harness::tempdir();
     let (path, to) = (dir.path().join("db"), dir.path().join("compact"));
     let db = open(&path);
     fill(&db, b"a", 0..10_000, &[1; 100]);
@@ -237,7 +238,7 @@ fn compaction_keeps_the_contents_and_drops_the_rest() {
 
 #[test]
 fn one_process_writes_or_many_read() {
-    let dir = tempfile::tempdir().expect("dir");
+    let dir = harness::tempdir();
     let path = dir.path().join("db");
     let read_only = Options { read_only: true, ..options() };
     assert!(matches!(Db::open(&path, read_only.clone()), Err(OpenError::Io { .. })));
@@ -264,7 +265,7 @@ fn one_process_writes_or_many_read() {
 
 #[test]
 fn growing_beyond_the_reservation_leaves_old_views_alone() {
-    let dir = tempfile::tempdir().expect("dir");
+    let dir = harness::tempdir();
     let path = dir.path().join("db");
     let small = Options { mmap_bytes: 64 << 10, ..options() };
     let db = Db::open(&path, small).expect("open");
@@ -281,7 +282,7 @@ fn growing_beyond_the_reservation_leaves_old_views_alone() {
 
 #[test]
 fn commits_alternate_meta_pages_by_their_number_and_store_no_free_list() {
-    let dir = tempfile::tempdir().expect("dir");
+    let dir = harness::tempdir();
     let path = dir.path().join("db");
     let db = open(&path);
     let word = |at: usize| u64::from_le_bytes(fs::read(&path).expect("read")[at..at + 8].try_into().expect("8 bytes"));
@@ -296,7 +297,7 @@ fn commits_alternate_meta_pages_by_their_number_and_store_no_free_list() {
 
 #[test]
 fn a_stored_free_list_stays_until_the_first_commit_is_done() {
-    let dir = tempfile::tempdir().expect("dir");
+    let dir = harness::tempdir();
     let path = dir.path().join("db");
     let db = open(&path);
     // bbolt stores an empty list in page 2 of a new file; the first state would be lost to Go without it.
@@ -310,7 +311,7 @@ fn a_stored_free_list_stays_until_the_first_commit_is_done() {
 
 #[test]
 fn page_sizes() {
-    let dir = tempfile::tempdir().expect("dir");
+    let dir = harness::tempdir();
     for page_size in [4096, 8192, 16384, 32768, 65536] {
         let path = dir.path().join(page_size.to_string());
         let db = Db::open(&path, Options { page_size: Some(page_size), ..options() }).expect("open");
@@ -346,7 +347,7 @@ fn transactions_may_move_between_threads() {
 
 #[test]
 fn memory_can_be_locked_and_let_go() {
-    let dir = tempfile::tempdir().expect("dir");
+    let dir = harness::tempdir();
     let path = dir.path().join("db");
     let db = Db::open(&path, Options { mlock: true, ..options() }).expect("open");
     fill(&db, b"b", 0..1500, &[3; 100]);
@@ -359,7 +360,7 @@ fn memory_can_be_locked_and_let_go() {
 
 #[test]
 fn nothing_is_created_unasked() {
-    let dir = tempfile::tempdir().expect("dir");
+    let dir = harness::tempdir();
     let (path, existing) = (dir.path().join("db"), Options { create: false, ..options() });
     assert!(matches!(Db::open(&path, existing.clone()), Err(OpenError::Io { .. })));
     assert!(!path.exists());

@@ -38,7 +38,7 @@ mod tests {
 
     #[test]
     fn a_password_is_the_first_line_of_its_file() {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = harness::tempdir();
         let path = dir.path().join("password");
         let read = |text: &str| {
             fs::write(&path, text).unwrap();

@@ -4,4 +4,3 @@ mod login;
 mod real_auth;
 mod real_etcd;
 mod retry;
-mod support;

@@ -1,20 +1,18 @@
 //! Users of a real etcd: what the client may do as one of them, and how long.
 
-use crate::support;
-
 use std::time::Duration;
 
 use client::{Client, ConnectOptions, Error, Get, Kind, Permission, Put, User, Watch};
 use futures_util::StreamExt;
-use support::{Server, peer};
+use harness::{Member, Place, asynchronous::finish, wait_max};
 
 const TOKEN_TTL: &str = "2";
 
-/// A server with users, on which the first client is root.
-async fn start() -> Option<(Server, Client)> {
-    let program = peer("3.7.3", "etcd")?;
-    let server = Server::start_with(&program, &["--bcrypt-cost", "4", "--auth-token-ttl", TOKEN_TTL]);
-    let root = connect(&server, "root", "top").await;
+/// A member with users and a client that is root. The member is declared after its place, so that it is dropped first.
+async fn start() -> Option<(Place, Member, Client)> {
+    let place = Place::new(harness::etcd_dir(harness::ETCD)?.join("etcd"));
+    let member = place.start(&["--unsafe-no-fsync", "--bcrypt-cost", "4", "--auth-token-ttl", TOKEN_TTL]);
+    let root = connect(&member, "root", "top").await;
     root.user_add("root", "top").await.unwrap();
     root.role_add("root").await.unwrap();
     root.user_grant_role("root", "root").await.unwrap();
@@ -23,36 +21,37 @@ async fn start() -> Option<(Server, Client)> {
     root.role_grant_permission("reader", Permission::prefix("shared/").read()).await.unwrap();
     root.user_grant_role("alice", "reader").await.unwrap();
     root.auth_enable().await.unwrap();
-    Some((server, root))
+    Some((place, member, root))
 }
 
-async fn connect(server: &Server, name: &str, password: &str) -> Client {
-    let options = ConnectOptions::new().request_timeout(Duration::from_secs(10)).user(User::new(name, password));
-    Client::connect([server.client.clone()], options).await.unwrap()
+async fn connect(member: &Member, name: &str, password: &str) -> Client {
+    let options = ConnectOptions::new().request_timeout(wait_max()).user(User::new(name, password));
+    Client::connect([member.address()], options).await.unwrap()
 }
 
 fn kind<T>(result: Result<T, Error>) -> Option<Kind> {
     result.err().and_then(|error| error.kind())
 }
 
+/// Waits until tokens have expired. The test cannot ask whether a token is valid, because each use prolongs it.
 async fn expire() {
     tokio::time::sleep(Duration::from_secs(4)).await;
 }
 
 #[tokio::test]
 async fn everyone_may_do_what_their_roles_allow() {
-    let Some((server, root)) = start().await else { return };
-    // It began before users were asked for, and goes on.
+    let Some((_place, member, root)) = start().await else { return };
+    // This client was connected before authentication was enabled, and continues as root.
     root.put(Put::new("shared/a", "1")).await.unwrap();
     assert!(root.auth_status().await.unwrap().enabled);
-    let alice = connect(&server, "alice", "secret").await;
+    let alice = connect(&member, "alice", "secret").await;
     assert_eq!(alice.get("shared/a").await.unwrap().kvs[0].value, "1");
     assert_eq!(kind(alice.get(Get::prefix("")).await), Some(Kind::PermissionDenied));
     assert_eq!(kind(alice.put(Put::new("shared/a", "2")).await), Some(Kind::PermissionDenied));
     assert_eq!(kind(alice.user_list().await), Some(Kind::PermissionDenied));
     assert_eq!(kind(alice.snapshot().await), Some(Kind::PermissionDenied));
-    assert_eq!(kind(connect(&server, "alice", "guess").await.get("shared/a").await), Some(Kind::AuthFailed));
-    let nobody = Client::connect([server.client.clone()], ConnectOptions::new()).await.unwrap();
+    assert_eq!(kind(connect(&member, "alice", "guess").await.get("shared/a").await), Some(Kind::AuthFailed));
+    let nobody = Client::connect([member.address()], ConnectOptions::new()).await.unwrap();
     assert_eq!(kind(nobody.get("shared/a").await), Some(Kind::UserEmpty));
     let mut copy = root.snapshot().await.unwrap();
     while copy.next().await.unwrap().is_some() {}
@@ -60,24 +59,23 @@ async fn everyone_may_do_what_their_roles_allow() {
 
 #[tokio::test]
 async fn watches_of_one_stream_are_refused_one_by_one() {
-    let Some((server, root)) = start().await else { return };
-    let watcher = connect(&server, "alice", "secret").await.watcher();
+    let Some((_place, member, root)) = start().await else { return };
+    let watcher = connect(&member, "alice", "secret").await.watcher();
     let mut denied = watcher.watch(Watch::key("other"));
     let mut allowed = watcher.watch(Watch::prefix("shared/").start_revision(1));
     let mut denied_too = watcher.watch(Watch::prefix(""));
     root.put(Put::new("shared/a", "1")).await.unwrap();
-    let next = |stream| tokio::time::timeout(Duration::from_secs(5), futures_util::StreamExt::into_future(stream));
-    let event = next(&mut allowed).await.unwrap().0.unwrap().unwrap();
+    let event = finish("the put is seen", allowed.next()).await.unwrap().unwrap();
     assert_eq!(event.events.len(), 1);
     for stream in [&mut denied, &mut denied_too] {
-        let canceled = next(stream).await.unwrap().0.unwrap().unwrap_err();
+        let canceled = finish("the watch is refused", stream.next()).await.unwrap().unwrap_err();
         assert_eq!(canceled.error.kind(), Some(Kind::PermissionDenied));
     }
 }
 
 #[tokio::test]
 async fn a_token_that_has_expired_is_renewed_everywhere() {
-    let Some((server, root)) = start().await else { return };
+    let Some((_place, member, root)) = start().await else { return };
     let lease = root.lease_grant(60, 0).await.unwrap().id;
     let mut watch = root.watch(Watch::prefix("shared/").start_revision(1));
     expire().await;
@@ -88,27 +86,27 @@ async fn a_token_that_has_expired_is_renewed_everywhere() {
     // The stream of watches was opened under the first token.
     let mut second = root.watch(Watch::prefix("shared/").start_revision(1));
     for stream in [&mut watch, &mut second] {
-        let response = tokio::time::timeout(Duration::from_secs(5), stream.next()).await.unwrap().unwrap().unwrap();
+        let response = finish("the put is seen", stream.next()).await.unwrap().unwrap();
         assert_eq!(response.events.len(), 1);
     }
     expire().await;
     let mut third = root.watch(Watch::prefix("shared/").start_revision(1));
-    let response = tokio::time::timeout(Duration::from_secs(5), third.next()).await.unwrap().unwrap().unwrap();
+    let response = finish("the put is seen", third.next()).await.unwrap().unwrap();
     assert_eq!(response.events.len(), 1);
     expire().await;
-    let renewal = tokio::time::timeout(Duration::from_secs(5), root.lease_keep_alive(lease).next()).await;
-    assert_eq!(renewal.unwrap().unwrap().unwrap().ttl, 60);
-    drop(server);
+    let renewal = finish("the lease is renewed", root.lease_keep_alive(lease).next()).await;
+    assert_eq!(renewal.unwrap().unwrap().ttl, 60);
+    drop(member);
 }
 
 #[tokio::test]
 async fn a_user_who_is_gone_is_told_at_once() {
-    let Some((server, root)) = start().await else { return };
-    let alice = connect(&server, "alice", "secret").await;
+    let Some((_place, member, root)) = start().await else { return };
+    let alice = connect(&member, "alice", "secret").await;
     alice.get("shared/a").await.unwrap();
     root.user_change_password("alice", "other").await.unwrap();
     assert_eq!(kind(alice.get("shared/a").await), Some(Kind::AuthFailed));
-    let alice = connect(&server, "alice", "other").await;
+    let alice = connect(&member, "alice", "other").await;
     alice.get("shared/a").await.unwrap();
     root.user_delete("alice").await.unwrap();
     assert_eq!(kind(alice.get("shared/a").await), Some(Kind::AuthFailed));

@@ -1,26 +1,40 @@
 //! The client against a real etcd: answers, errors, and what happens when connections break.
 
-use crate::support;
-
 use std::time::Duration;
 
 use client::{Client, Compare, ConnectOptions, Delete, Error, Get, Kind, Put, Txn, Watch};
 use futures_util::StreamExt;
-use support::{Proxy, Server, free_port, peer};
+use harness::{
+    Group, Member, Place, Port, Proxy,
+    asynchronous::{finish, until},
+    wait_max,
+};
 
-fn start() -> Option<Server> {
-    peer("3.7.3", "etcd").map(|program| Server::start(&program))
+const FLAGS: [&str; 1] = ["--unsafe-no-fsync"];
+/// Long enough that a loaded machine renews in time, and short enough to wait for several renewals.
+const LEASE_SECONDS: i64 = 5;
+/// Does not expire during a test.
+const LEASE_SECONDS_LONG: i64 = 600;
+
+/// A cluster of one. The member is declared after its place, so that it is dropped first.
+fn start() -> Option<(Place, Member)> {
+    let place = Place::new(harness::etcd_dir(harness::ETCD)?.join("etcd"));
+    let member = place.start(&FLAGS);
+    Some((place, member))
+}
+
+fn start_cluster() -> Option<Group> {
+    Some(Group::start(&harness::etcd_dir(harness::ETCD)?.join("etcd"), 3, &FLAGS))
 }
 
 async fn connect(endpoints: &[String]) -> Client {
-    let options = ConnectOptions::new().request_timeout(Duration::from_secs(10));
-    Client::connect(endpoints, options).await.unwrap()
+    Client::connect(endpoints, ConnectOptions::new().request_timeout(wait_max())).await.unwrap()
 }
 
 #[tokio::test]
 async fn keys() {
-    let Some(server) = start() else { return };
-    let client = connect(std::slice::from_ref(&server.client)).await;
+    let Some((_place, member)) = start() else { return };
+    let client = member.client().await;
     client.put(Put::new("a", "1")).await.unwrap();
     let put = client.put(Put::new("a", "2").prev_kv()).await.unwrap();
     assert_eq!(put.prev_kv.unwrap().value, "1");
@@ -51,8 +65,8 @@ async fn keys() {
 
 #[tokio::test]
 async fn pages_hold_one_revision_while_others_write() {
-    let Some(server) = start() else { return };
-    let client = connect(std::slice::from_ref(&server.client)).await;
+    let Some((_place, member)) = start() else { return };
+    let client = member.client().await;
     for i in 0..25 {
         client.put(Put::new(format!("k{i:02}"), "old")).await.unwrap();
     }
@@ -80,11 +94,12 @@ async fn pages_hold_one_revision_while_others_write() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn watches_resume_without_loss_or_repetition() {
-    let Some(server) = start() else { return };
-    let proxies = [Proxy::start(&server.client), Proxy::start(&server.client)];
+    let Some((_place, member)) = start() else { return };
+    let proxies = [Proxy::start(member.address()), Proxy::start(member.address())];
     let mut endpoints: Vec<String> = proxies.iter().map(|proxy| proxy.address.to_string()).collect();
-    endpoints.push(format!("127.0.0.1:{}", free_port()));
-    let (watching, writing) = (connect(&endpoints).await, connect(std::slice::from_ref(&server.client)).await);
+    let nobody = Port::reserve();
+    endpoints.push(nobody.address());
+    let (watching, writing) = (connect(&endpoints).await, member.client().await);
 
     let watcher = watching.watcher();
     let mut all = watcher.watch(Watch::prefix("k").start_revision(2).prev_kv().fragment());
@@ -105,7 +120,7 @@ async fn watches_resume_without_loss_or_repetition() {
     });
     let mut revisions = Vec::new();
     while revisions.last() != Some(&(WRITES + 1)) {
-        let response = tokio::time::timeout(Duration::from_secs(20), all.next()).await.expect("event in time");
+        let response = finish("a change is seen", all.next()).await;
         let events = response.unwrap().unwrap().events;
         assert!(events.iter().all(|e| e.kv.as_ref().unwrap().mod_revision < 6
             || e.prev_kv.is_some()
@@ -115,31 +130,33 @@ async fn watches_resume_without_loss_or_repetition() {
     assert_eq!(revisions, (2..WRITES + 2).collect::<Vec<i64>>());
     let mut count = 0;
     while count < WRITES / 4 * 3 {
-        let response = tokio::time::timeout(Duration::from_secs(20), puts.next()).await.expect("event in time");
+        let response = finish("a put is seen", puts.next()).await;
         count += response.unwrap().unwrap().events.len() as i64;
     }
     assert_eq!(count, WRITES / 4 * 3);
 
-    // Progress is told to all watches of the stream, up to the newest revision.
+    // All watches of the stream are sent the progress, up to the newest revision.
     let _proxies = writer.await.unwrap();
     for watch in [&mut all, &mut puts] {
-        let progress = loop {
-            watcher.request_progress();
-            match tokio::time::timeout(Duration::from_millis(300), watch.next()).await {
-                Ok(response) => break response.unwrap().unwrap(),
-                Err(_) => continue,
+        // etcd ignores a request for progress while a watch of the stream is behind.
+        let progress = finish("progress is reported", async {
+            loop {
+                watcher.request_progress();
+                if let Ok(response) = tokio::time::timeout(Duration::from_millis(300), watch.next()).await {
+                    break response.unwrap().unwrap();
+                }
             }
-        };
+        })
+        .await;
         assert_eq!((progress.events.len(), progress.header.unwrap().revision), (0, WRITES + 1));
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_watch_from_now_on_misses_nothing_that_happens_while_it_is_cut_off() {
-    let Some(server) = start() else { return };
-    let proxy = Proxy::start(&server.client);
-    let (watching, writing) =
-        (connect(&[proxy.address.to_string()]).await, connect(std::slice::from_ref(&server.client)).await);
+    let Some((_place, member)) = start() else { return };
+    let proxy = Proxy::start(member.address());
+    let (watching, writing) = (connect(&[proxy.address.to_string()]).await, member.client().await);
     writing.put(Put::new("k", "earlier")).await.unwrap();
     let mut watch = watching.watch(Watch::key("k"));
     // Watches of one stream are created in order: when a later one speaks, the first is there.
@@ -149,7 +166,7 @@ async fn a_watch_from_now_on_misses_nothing_that_happens_while_it_is_cut_off() {
         proxy.cut();
         writing.put(Put::new("k", round.to_string())).await.unwrap();
         let events = loop {
-            let response = tokio::time::timeout(Duration::from_secs(10), watch.next()).await.expect("event in time");
+            let response = finish("the put is seen", watch.next()).await;
             let events = response.unwrap().unwrap().events;
             if !events.is_empty() {
                 break events;
@@ -162,8 +179,8 @@ async fn a_watch_from_now_on_misses_nothing_that_happens_while_it_is_cut_off() {
 
 #[tokio::test]
 async fn a_watch_from_a_compacted_revision_is_canceled_with_the_oldest_left() {
-    let Some(server) = start() else { return };
-    let client = connect(std::slice::from_ref(&server.client)).await;
+    let Some((_place, member)) = start() else { return };
+    let client = member.client().await;
     for i in 0..5 {
         client.put(Put::new("a", i.to_string())).await.unwrap();
     }
@@ -176,14 +193,14 @@ async fn a_watch_from_a_compacted_revision_is_canceled_with_the_oldest_left() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn leases_are_renewed_over_broken_connections_and_loss_is_told() {
-    let Some(mut server) = start() else { return };
-    let proxy = Proxy::start(&server.client);
+    let Some((_place, member)) = start() else { return };
+    let proxy = Proxy::start(member.address());
     let client = connect(&[proxy.address.to_string()]).await;
-    let lease = client.lease_grant(2, 0).await.unwrap().id;
+    let lease = client.lease_grant(LEASE_SECONDS, 0).await.unwrap().id;
     client.put(Put::new("guarded", "x").lease(lease)).await.unwrap();
     let mut renewals = client.lease_keep_alive(lease);
     for _ in 0..6 {
-        assert_eq!(renewals.next().await.unwrap().unwrap().ttl, 2);
+        assert_eq!(renewals.next().await.unwrap().unwrap().ttl, LEASE_SECONDS);
         proxy.cut();
     }
     let left = client.lease_time_to_live(lease, true).await.unwrap();
@@ -199,19 +216,19 @@ async fn leases_are_renewed_over_broken_connections_and_loss_is_told() {
     let unknown = client.lease_keep_alive_once(lease).await.unwrap_err();
     assert_eq!(unknown.kind(), Some(Kind::LeaseNotFound));
 
-    let lease = client.lease_grant(2, 77).await.unwrap().id;
+    let lease = client.lease_grant(LEASE_SECONDS, 77).await.unwrap().id;
     let mut renewals = client.lease_keep_alive(lease);
     renewals.next().await.unwrap().unwrap();
-    server.kill();
+    member.kill();
     proxy.cut();
-    let lost = tokio::time::timeout(Duration::from_secs(5), renewals.next()).await.unwrap().unwrap().unwrap_err();
+    let lost = finish("the lease is lost", renewals.next()).await.unwrap().unwrap_err();
     assert!(matches!(lost, Error::LeaseLost { id: 77 }), "{lost}");
 }
 
 #[tokio::test]
 async fn maintenance() {
-    let Some(server) = start() else { return };
-    let client = connect(std::slice::from_ref(&server.client)).await;
+    let Some((_place, member)) = start() else { return };
+    let client = member.client().await;
     client.put(Put::new("a", vec![7; 100_000])).await.unwrap();
     let status = client.status().await.unwrap();
     assert_eq!(status.version, "3.7.3");
@@ -229,55 +246,54 @@ async fn maintenance() {
     assert_eq!(client.move_leader(1).await.unwrap_err().kind(), Some(Kind::BadLeaderTransferee));
     assert_eq!(client.member_remove(1).await.unwrap_err().kind(), Some(Kind::MemberNotFound));
     client.sync_endpoints().await.unwrap();
-    assert_eq!(client.endpoints(), [format!("http://{}", server.client)]);
+    assert_eq!(client.endpoints(), [member.url()]);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_dead_endpoint_is_passed_over_and_a_server_that_comes_up_is_waited_for() {
-    let Some(mut server) = start() else { return };
-    let dead = format!("127.0.0.1:{}", free_port());
-    let both = connect(&[dead.clone(), server.client.clone()]).await;
+    let Some((place, member)) = start() else { return };
+    let nobody = Port::reserve();
+    let dead = nobody.address();
+    let both = connect(&[dead.clone(), member.address().to_owned()]).await;
     for i in 0..10 {
         both.put(Put::new("a", i.to_string())).await.unwrap();
     }
     let none = connect(&[dead]).await.with_timeout(Duration::from_millis(300));
     let error = none.put(Put::new("a", "x")).await.unwrap_err();
     assert_eq!(error.to_string(), "context deadline exceeded");
-    server.kill();
-    let alone = connect(std::slice::from_ref(&server.client)).await;
+    member.kill();
+    let alone = connect(&[place.address()]).await;
     let put = tokio::spawn(async move { alone.put(Put::new("a", "late")).await });
+    // Gives the put time to find nobody.
     tokio::time::sleep(Duration::from_millis(300)).await;
-    tokio::task::block_in_place(|| server.run());
+    let _member = tokio::task::block_in_place(|| place.start(&FLAGS));
     put.await.unwrap().unwrap();
     assert_eq!(both.get("a").await.unwrap().kvs[0].version, 11);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_cluster_goes_on_when_its_leader_dies() {
-    let Some(program) = peer("3.7.3", "etcd") else { return };
-    let mut servers = Server::cluster(&program, 3);
-    let client = connect(std::slice::from_ref(&servers[0].client)).await;
+    let Some(mut group) = start_cluster() else { return };
+    let client = group.member(0).client().await;
     client.sync_endpoints().await.unwrap();
     assert_eq!(client.endpoints().len(), 3);
     let mut watch = client.require_leader().watch(Watch::prefix("k"));
-    let lease = client.lease_grant(30, 0).await.unwrap().id;
+    let lease = client.lease_grant(LEASE_SECONDS_LONG, 0).await.unwrap().id;
     let mut renewals = client.lease_keep_alive(lease);
     renewals.next().await.unwrap().unwrap();
     client.put(Put::new("k", "before").lease(lease)).await.unwrap();
     assert_eq!(watch.next().await.unwrap().unwrap().events.len(), 1);
 
-    for server in &mut servers {
-        let status = client.only(&server.client).unwrap().status().await.unwrap();
+    for at in 0..3 {
+        let status = client.only(group.member(at).address()).unwrap().status().await.unwrap();
         if status.leader == status.header.unwrap().member_id {
-            server.kill();
+            group.kill(at);
             break;
         }
     }
-    // Reads are repeated for as long as it takes; a write may be lost with the leader, and then is tried by us.
+    // The client repeats reads; a write may be lost with the leader, so the caller decides whether to repeat it.
     assert_eq!(client.get("k").await.unwrap().kvs[0].value, "before");
-    while client.put(Put::new("k", "after").lease(lease)).await.is_err() {
-        tokio::time::sleep(Duration::from_millis(100)).await;
-    }
+    until("a put succeeds", async || client.put(Put::new("k", "after").lease(lease)).await.is_ok()).await;
     for _ in 0..20 {
         client.get("k").await.unwrap();
     }
@@ -285,7 +301,7 @@ async fn a_cluster_goes_on_when_its_leader_dies() {
 
     // A watch that needs a leader may have been told that there was none, but is never just silent.
     loop {
-        match tokio::time::timeout(Duration::from_secs(20), watch.next()).await.expect("news in time") {
+        match finish("the watch ends or continues", watch.next()).await {
             Some(Ok(response)) if response.events.iter().any(|e| e.kv.as_ref().unwrap().value == "after") => break,
             Some(Ok(_)) => {}
             Some(Err(canceled)) => {
@@ -300,42 +316,38 @@ async fn a_cluster_goes_on_when_its_leader_dies() {
 /// Two of three members gone: reads that any member can answer are answered, all else says that there is no leader.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn without_a_leader_calls_say_so_and_go_on_when_there_is_one_again() {
-    let Some(program) = peer("3.7.3", "etcd") else { return };
-    let mut servers = Server::cluster(&program, 3);
-    let all: Vec<_> = servers.iter().map(|server| server.client.clone()).collect();
+    let Some(mut group) = start_cluster() else { return };
+    let all: Vec<_> = group.members().map(|member| member.address().to_owned()).collect();
     let client = connect(&all).await;
     client.put(Put::new("k", "before")).await.unwrap();
     // One member down is no trouble at all, whichever it is.
-    servers[1].kill();
+    group.kill(1);
     for i in 0..10 {
-        while client.put(Put::new("k", i.to_string())).await.is_err() {
-            tokio::time::sleep(Duration::from_millis(100)).await;
-        }
+        until("a put succeeds", async || client.put(Put::new("k", i.to_string())).await.is_ok()).await;
         client.get("k").await.unwrap();
     }
-    servers[2].kill();
-    let alone = client.only(&servers[0].client).unwrap();
-    while alone.status().await.unwrap().leader != 0 {
-        tokio::time::sleep(Duration::from_millis(100)).await;
-    }
+    group.kill(2);
+    let alone = client.only(group.member(0).address()).unwrap();
+    until("the member has no leader", async || alone.status().await.unwrap().leader == 0).await;
     assert_eq!(alone.get(Get::key("k").serializable()).await.unwrap().kvs[0].value, "9");
     // A write is sent once, so the first member's word is final.
     let error = alone.require_leader().put(Put::new("k", "x")).await.unwrap_err();
     assert_eq!(error.kind(), Some(Kind::NoLeader));
-    // A read is repeated until its time is over, and then tells what it met last.
-    let patient = alone.require_leader().with_timeout(Duration::from_secs(1));
+    // A read is repeated until its timeout, and then reports the last error. The timeout is longer than one answer
+    // takes on a loaded machine.
+    let patient = alone.require_leader().with_timeout(Duration::from_secs(5));
     match patient.get("k").await.unwrap_err() {
         Error::Timeout { last: Some(last) } => assert_eq!(last.kind(), Some(Kind::NoLeader)),
         other => panic!("{other:?}"),
     }
     let mut watch = alone.require_leader().watch(Watch::prefix("k"));
-    match tokio::time::timeout(Duration::from_secs(10), watch.next()).await.expect("news in time") {
+    match finish("the watch is canceled", watch.next()).await {
         Some(Err(canceled)) => assert_eq!(canceled.error.kind(), Some(Kind::NoLeader)),
         other => panic!("{other:?}"),
     }
     // With a quorum again, a read that was waiting is answered.
-    let waiting = client.with_timeout(Duration::from_secs(20)).require_leader();
+    let waiting = client.with_timeout(wait_max()).require_leader();
     let read = tokio::spawn(async move { waiting.get("k").await });
-    tokio::task::block_in_place(|| servers[1].run());
+    tokio::task::block_in_place(|| group.start_member(1, &FLAGS));
     assert_eq!(read.await.unwrap().unwrap().kvs[0].value, "9");
 }

@@ -1,11 +1,10 @@
 //! Nothing from outside makes the engine panic, and texts of paths survive reading and printing.
 
-use crate::support;
-
 use fieldgate::{Declaration, Gates, Gating, Part, Path, Write, validate, validate_crd};
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use support::generate::{any_json, object, stanza};
+
+use crate::generate::{any_json, object, stanza};
 
 proptest! {
     #[test]

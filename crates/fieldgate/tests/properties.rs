@@ -1,13 +1,12 @@
 //! What holds for every write, whatever the gates and objects.
 
-use crate::support;
-
 use std::borrow::Cow;
 
 use fieldgate::{Gates, Gating, Part, Write};
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use support::{
+
+use crate::{
     generate::{gates, object, schema, stanza},
     model,
 };

@@ -1,13 +1,12 @@
 //! The engine against the plainest reading of its rules, for schemas, gates and objects of any make.
 
-use crate::support;
-
 use std::collections::BTreeSet;
 
 use fieldgate::{Gates, Gating, Kind, Part, Write};
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use support::{
+
+use crate::{
     any_schema::{Case, case, with_defaults},
     model::{self, Told},
 };

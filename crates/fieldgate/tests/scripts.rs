@@ -1,7 +1,5 @@
 //! Runs the scripts in `testdata/`: commands, `---`, what must come out. `UPDATE_GOLDENFILES=1` rewrites the second half.
 
-use crate::support;
-
 use std::{
     fs,
     path::{Path, PathBuf},
@@ -29,7 +27,7 @@ fn scripts(dir: &str) {
 fn run_file(file: &Path) -> Option<String> {
     let text = fs::read_to_string(file).expect("a readable script");
     let (script, expected) = text.split_once("\n---\n").unwrap_or((text.trim_end(), ""));
-    let actual = support::script::run(script);
+    let actual = crate::script::run(script);
     if std::env::var_os("UPDATE_GOLDENFILES").is_some() {
         fs::write(file, format!("{script}\n---\n{actual}")).expect("a writable script");
         return None;

@@ -14,7 +14,7 @@ use storage::{Backend, Bucket, schema};
 
 /// A small file with what etcd keeps: keys of several pages, and one row or two in the other buckets.
 static FILE: LazyLock<Vec<u8>> = LazyLock::new(|| {
-    let dir = tempfile::tempdir().expect("dir");
+    let dir = harness::tempdir();
     let path = dir.path().join("db");
     let db = Db::open(&path, Options { page_size: Some(4096), ..options() }).expect("open");
     let mut tx = db.begin_write().expect("begin");
@@ -36,12 +36,12 @@ fn options() -> Options {
 }
 
 struct File {
-    _dir: tempfile::TempDir,
+    _dir: harness::TempDir,
     path: PathBuf,
 }
 
 fn file(bytes: &[u8]) -> File {
-    let dir = tempfile::tempdir().expect("dir");
+    let dir = harness::tempdir();
     let path = dir.path().join("db");
     fs::write(&path, bytes).expect("write");
     File { _dir: dir, path }

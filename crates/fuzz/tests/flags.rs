@@ -106,7 +106,7 @@ fn config_file() {
     const SEED: &str = "name: m1\ndata-dir: /d\nquota-backend-bytes: 5\nlisten-client-urls: http://127.0.0.1:1,http://[::1]:2\n\
         initial-cluster: m1=http://localhost:2380\nheartbeat-interval: 100\nfeature-gates: A=true\nlog-outputs: [stderr, 'x']\n\
         client-transport-security: {cert-file: a, client-cert-auth: false}\nauto-compaction-retention: \"1h\"\nsnapshot-count: 1e4\n";
-    let dir = tempfile::tempdir().expect("dir");
+    let dir = harness::tempdir();
     let path = dir.path().join("c.yml");
     let args = [format!("--config-file={}", path.display())];
     bolero::check!().with_iterations(3000).with_max_len(512).for_each(|input: &[u8]| {

@@ -13,7 +13,7 @@ const OPTIONS: Options = Options { segment_bytes: 8192, no_sync: true };
 
 /// The segments of a small log: entries of several terms, a state, a snapshot record, a cut.
 static LOG: LazyLock<Vec<(String, Vec<u8>)>> = LazyLock::new(|| {
-    let dir = tempfile::tempdir().expect("dir");
+    let dir = harness::tempdir();
     let path = dir.path().join("wal");
     let metadata = wal::Metadata { node_id: 1, cluster_id: 2 };
     let mut log = Wal::create(&path, &metadata.encode(), OPTIONS).expect("create");
@@ -53,7 +53,7 @@ fn exercise(dir: &Path) {
 #[test]
 fn segment_of_any_bytes() {
     bolero::check!().with_iterations(1000).for_each(|input: &[u8]| {
-        let dir = tempfile::tempdir().expect("dir");
+        let dir = harness::tempdir();
         fs::write(dir.path().join(FIRST), input).expect("write");
         exercise(dir.path());
     });
@@ -63,7 +63,7 @@ fn segment_of_any_bytes() {
 fn damaged_segments() {
     bolero::check!().with_iterations(1000).with_max_len(64).for_each(|input: &[u8]| {
         let Some((&which, script)) = input.split_first() else { return };
-        let dir = tempfile::tempdir().expect("dir");
+        let dir = harness::tempdir();
         let which = which as usize % LOG.len();
         for (i, (name, bytes)) in LOG.iter().enumerate() {
             let bytes = if i == which { damage(bytes, script) } else { bytes.clone() };
@@ -85,7 +85,7 @@ fn sealed_records() {
             let Some((kind, data)) = piece.split_first() else { continue };
             segment.push(i64::from(kind % 8), Some(data));
         }
-        let dir = tempfile::tempdir().expect("dir");
+        let dir = harness::tempdir();
         fs::write(dir.path().join(FIRST), segment.bytes).expect("write");
         exercise(dir.path());
     });

@@ -35,5 +35,32 @@ pub fn request(address: &str, method: &str, path: &str, headers: &[(&str, &str)]
 fn parse(text: &str) -> Option<Reply> {
     let (head, body) = text.split_once("\r\n\r\n")?;
     let status = head.split(' ').nth(1)?.parse().ok()?;
-    Some(Reply { status, head: head.to_owned(), body: body.to_owned() })
+    let is_chunked = head.to_ascii_lowercase().contains("transfer-encoding: chunked");
+    let body = if is_chunked { join_chunks(body)? } else { body.to_owned() };
+    Some(Reply { status, head: head.to_owned(), body })
+}
+
+/// The body without the sizes between its chunks.
+fn join_chunks(mut text: &str) -> Option<String> {
+    let mut body = String::new();
+    loop {
+        let (size, rest) = text.split_once("\r\n")?;
+        let size = usize::from_str_radix(size.trim(), 16).ok()?;
+        if size == 0 {
+            return Some(body);
+        }
+        body += rest.get(..size)?;
+        text = rest.get(size + 2..)?;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn chunks_are_joined() {
+        let reply = parse("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\nA\r\n0123456789\r\n0\r\n\r\n").unwrap();
+        assert_eq!((reply.status, reply.body.as_str()), (200, "abc0123456789"));
+    }
 }

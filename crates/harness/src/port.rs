@@ -13,6 +13,8 @@ use std::{
     sync::atomic::{AtomicU32, Ordering},
 };
 
+use crate::until_some;
+
 /// The first port that is handed out; below are well-known ones.
 const FIRST: u16 = 10_000;
 /// The first port that Linux hands out for outgoing connections, unless it is configured otherwise.
@@ -40,13 +42,16 @@ impl Port {
         )
     }
 
+    /// Reserves a port that a program under test uses by default. Waits while another test program has it; returns `None`
+    /// if a program that knows nothing of reservations listens there.
+    pub fn exactly(number: u16) -> Option<Port> {
+        let reserved = until_some(&format!("port {number} is not reserved"), || reserve(number));
+        is_free(number).then_some(Port { number, _reserved: reserved })
+    }
+
     fn try_reserve(number: u16) -> Option<Port> {
-        let name = SocketAddr::from_abstract_name(format!("lockgate-test-port-{number}")).ok()?;
-        let reserved = UnixListener::bind_addr(&name).ok()?;
-        // Programs that know nothing of reservations may listen there, on all addresses too.
-        TcpListener::bind(("127.0.0.1", number)).ok()?;
-        TcpListener::bind(("0.0.0.0", number)).ok()?;
-        Some(Port { number, _reserved: reserved })
+        let reserved = reserve(number)?;
+        is_free(number).then_some(Port { number, _reserved: reserved })
     }
 
     pub fn number(&self) -> u16 {
@@ -62,6 +67,16 @@ impl Port {
     pub fn url(&self) -> String {
         format!("http://{}", self.address())
     }
+}
+
+fn reserve(number: u16) -> Option<UnixListener> {
+    let name = SocketAddr::from_abstract_name(format!("lockgate-test-port-{number}")).ok()?;
+    UnixListener::bind_addr(&name).ok()
+}
+
+/// Programs that know nothing of reservations may listen on loopback or on all addresses.
+fn is_free(number: u16) -> bool {
+    ["127.0.0.1", "0.0.0.0"].iter().all(|address| TcpListener::bind((*address, number)).is_ok())
 }
 
 fn next() -> u32 {

@@ -14,12 +14,12 @@ const fn s(seconds: u64) -> Duration {
 struct World {
     backend: Backend,
     lessor: Lessor,
-    _dir: tempfile::TempDir,
+    _dir: harness::TempDir,
 }
 
 impl World {
     fn new() -> World {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = harness::tempdir();
         let backend = Backend::open(&dir.path().join("db"), storage::Options::default()).unwrap();
         let lessor = Lessor::load(&backend.view(), Options::default()).unwrap();
         World { backend, lessor, _dir: dir }

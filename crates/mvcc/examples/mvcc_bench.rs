@@ -14,7 +14,7 @@ use storage::Backend;
 
 fn main() {
     let keys: u64 = std::env::args().nth(1).and_then(|n| n.parse().ok()).unwrap_or(1_000_000);
-    let dir = tempfile::tempdir().expect("a directory");
+    let dir = harness::tempdir();
     let backend = Backend::open(&dir.path().join("db"), storage::Options::default()).expect("a backend");
     let store = Store::open(backend.clone(), Options::default(), |_, _| {}).expect("opens");
 

@@ -8,10 +8,9 @@ use std::{
     fmt::Write as _,
     fs,
     path::{Path, PathBuf},
-    process::{Child, Command, Stdio},
-    time::Duration,
 };
 
+use harness::{Member, Place};
 use prost::Message;
 use proto::etcdserverpb::{
     CompactionRequest, DeleteRangeRequest, HashKvRequest, LeaseGrantRequest, PutRequest, RangeRequest, TxnRequest,
@@ -85,8 +84,8 @@ fn live_answers() {
 
 /// The file that etcd leaves reads as the store that got the same requests.
 fn check_file(etcd: RealEtcd, store: &mut TestStore, seed: u64) {
-    let dir = etcd.stop();
-    let backend = storage::Backend::open(&dir.path().join("member/snap/db"), storage::Options::default());
+    let place = etcd.stop();
+    let backend = storage::Backend::open(&place.db(), storage::Options::default());
     let mut file = TestStore::open(backend.expect("opens etcd's file"), mvcc::Options::default());
     assert_eq!(file.leases, store.leases, "SEED={seed}");
     let (ours, theirs) = (store.store.stats(), file.store.stats());
@@ -148,18 +147,10 @@ fn parse(line: &str) -> Op {
 
 /// A member of real etcd with some leases.
 struct RealEtcd {
-    process: Child,
+    member: Member,
+    place: Place,
     runtime: tokio::runtime::Runtime,
     channel: Channel,
-    dir: Option<tempfile::TempDir>,
-}
-
-impl Drop for RealEtcd {
-    fn drop(&mut self) {
-        // Fails if it has ended already.
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-    }
 }
 
 /// Empties a response's header of what differs between clusters, then encodes it.
@@ -179,52 +170,29 @@ macro_rules! plain {
 
 impl RealEtcd {
     fn start() -> Option<Self> {
-        let binary = peers().join(format!("etcd-{RELEASE}")).join("etcd");
-        if !binary.exists() {
-            let required = std::env::var("LOCKGATE_REQUIRE_PEERS").is_ok_and(|v| v == "1");
-            assert!(!required, "{} is missing", binary.display());
-            eprintln!("SKIPPED: {} is missing; `cargo xtask interop fetch` builds it", binary.display());
-            return None;
-        }
-        let dir = tempfile::tempdir().expect("a directory");
-        let [client, peer] = free_ports();
-        let (client, peer) = (format!("http://127.0.0.1:{client}"), format!("http://127.0.0.1:{peer}"));
-        let process = Command::new(binary)
-            .args(["--data-dir", &dir.path().to_string_lossy(), "--log-level", "error", "--unsafe-no-fsync"])
-            .args(["--listen-client-urls", &client, "--advertise-client-urls", &client])
-            .args(["--listen-peer-urls", &peer, "--initial-advertise-peer-urls", &peer])
-            .args(["--initial-cluster", &format!("default={peer}")])
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .expect("starts etcd");
+        let place = Place::new(harness::peer(&format!("etcd-{RELEASE}"), "etcd")?);
+        let member = place.start(&["--unsafe-no-fsync"]);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
         let channel = {
             let _in_runtime = runtime.enter();
-            Channel::from_shared(client).expect("an address").connect_lazy()
+            Channel::from_shared(member.url()).expect("an address").connect_lazy()
         };
-        let etcd = RealEtcd { process, runtime, channel, dir: Some(dir) };
+        let etcd = RealEtcd { member, place, runtime, channel };
         etcd.grant_leases();
         Some(etcd)
     }
 
-    /// Ends it as an operator would, and gives its directory.
-    fn stop(mut self) -> tempfile::TempDir {
-        let killed = Command::new("kill").arg(self.process.id().to_string()).status().expect("runs kill");
-        assert!(killed.success() && self.process.wait().is_ok());
-        self.dir.take().expect("stopped once")
+    /// Stops the member in an orderly way and returns the place of its files.
+    fn stop(self) -> Place {
+        self.member.stop();
+        self.place
     }
 
     fn grant_leases(&self) {
         self.runtime.block_on(async {
             let mut leases = LeaseClient::new(self.channel.clone());
             for id in LEASES {
-                let mut left = 100;
-                while let Err(e) = leases.lease_grant(LeaseGrantRequest { ttl: 100_000, id }).await {
-                    left -= 1;
-                    assert!(left > 0, "etcd does not come up: {e}");
-                    tokio::time::sleep(Duration::from_millis(100)).await;
-                }
+                leases.lease_grant(LeaseGrantRequest { ttl: 100_000, id }).await.expect("a lease");
             }
         });
     }
@@ -258,7 +226,7 @@ impl RealEtcd {
             let mut responses = client.watch(requests).await.expect("watches").into_inner();
             let mut events: Vec<Event> = Vec::new();
             while events.last().and_then(|e| e.kv.as_ref()).is_none_or(|kv| kv.mod_revision < until) {
-                let next = tokio::time::timeout(Duration::from_secs(10), responses.message()).await;
+                let next = tokio::time::timeout(harness::wait_max(), responses.message()).await;
                 let response = next.expect("etcd tells more").expect("no error").expect("no end");
                 assert_eq!(response.compact_revision, 0);
                 events.extend(response.events);
@@ -266,18 +234,4 @@ impl RealEtcd {
             events
         })
     }
-}
-
-fn peers() -> PathBuf {
-    if let Some(dir) = std::env::var_os("LOCKGATE_PEERS") {
-        return dir.into();
-    }
-    let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
-    let home = || PathBuf::from(std::env::var_os("HOME").unwrap_or_default()).join(".cache");
-    cache.unwrap_or_else(home).join("lockgate").join("peers")
-}
-
-fn free_ports() -> [u16; 2] {
-    let listeners = [0, 0].map(|port| std::net::TcpListener::bind(("127.0.0.1", port)).expect("a free port"));
-    listeners.each_ref().map(|l| l.local_addr().expect("an address").port())
 }

@@ -49,7 +49,7 @@ fn send(backend: &Backend, dir: &Path, name: &str) -> PathBuf {
 
 /// One store that falls behind, and another that has its file and goes on.
 struct World {
-    dir: tempfile::TempDir,
+    dir: harness::TempDir,
     behind: Run,
     /// Compactions that the store behind has begun and may not go on with.
     jobs: Vec<CompactionJob>,
@@ -57,7 +57,7 @@ struct World {
 
 impl World {
     fn new(seed: u64) -> World {
-        let dir = tempfile::tempdir().expect("a directory");
+        let dir = harness::tempdir();
         let behind = Run::on(open(&dir.path().join("db")), seed);
         World { dir, behind, jobs: Vec::new() }
     }
@@ -258,7 +258,7 @@ fn put(store: &mut TestStore, key: &str) {
 
 #[test]
 fn a_watcher_of_the_future_goes_on_waiting() {
-    let dir = tempfile::tempdir().expect("a directory");
+    let dir = harness::tempdir();
     let mut store = TestStore::open(open(&dir.path().join("db")), Options::default());
     put(&mut store, "a");
     let stream = store.store.watch_stream(|| {});
@@ -282,7 +282,7 @@ fn a_watcher_of_the_future_goes_on_waiting() {
 
 #[test]
 fn a_file_that_is_behind_is_refused() {
-    let dir = tempfile::tempdir().expect("a directory");
+    let dir = harness::tempdir();
     let mut store = TestStore::open(open(&dir.path().join("db")), Options::default());
     (0..5).for_each(|_| put(&mut store, "a"));
     let old = send(&store.backend, dir.path(), "old");
@@ -297,7 +297,7 @@ fn a_file_that_is_behind_is_refused() {
 
 #[test]
 fn reload_without_another_file_changes_nothing() {
-    let dir = tempfile::tempdir().expect("a directory");
+    let dir = harness::tempdir();
     let mut store = TestStore::open(open(&dir.path().join("db")), Options::default());
     (0..5).for_each(|_| put(&mut store, "a"));
     let hash = store.store.hash_kv(0);

@@ -49,7 +49,7 @@ fn changes(backend: &Backend) -> usize {
 
 #[test]
 fn what_is_left_out_stays_in_the_file() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = harness::tempdir();
     let backend = Backend::open(&dir.path().join("db"), storage::Options::default()).unwrap();
     let whole = Store::open(backend.clone(), Options::default(), |_, _| ()).unwrap();
     for key in ["a", "b", "b", "a", "b"] {
@@ -82,7 +82,7 @@ fn what_is_left_out_stays_in_the_file() {
 /// The store knows them, and follows as they change.
 #[test]
 fn keys_hang_on_leases() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = harness::tempdir();
     let backend = Backend::open(&dir.path().join("db"), storage::Options::default()).unwrap();
     let whole = Store::open(backend.clone(), Options::default(), |_, _| ()).unwrap();
     for (key, lease) in [("a", 1), ("b", 2), ("c", 0), ("d", 1), ("d", 0), ("e", 1), ("f", 1)] {

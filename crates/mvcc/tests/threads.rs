@@ -85,7 +85,7 @@ fn readers_see_whole_revisions() {
 /// always of one file, and no write is missed.
 #[test]
 fn readers_see_whole_files() {
-    let dir = tempfile::tempdir().expect("a directory");
+    let dir = harness::tempdir();
     let open = |name: &str| storage::Backend::open(&dir.path().join(name), storage::Options::default()).expect("opens");
     let backend = open("db");
     let options = Options { watch_queue_items_max: 4, watch_catch_up_changes_max: 100, ..Options::default() };

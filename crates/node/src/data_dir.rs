@@ -132,7 +132,7 @@ mod tests {
 
     #[test]
     fn foreign_dirs_are_refused_untouched() {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = harness::tempdir();
         fs::write(dir.path().join("notes.txt"), b"x").unwrap();
         let error = DataDir::new(dir.path(), None).check().unwrap_err().to_string();
         assert!(error.contains("it holds notes.txt but no `member`"), "{error}");
@@ -144,7 +144,7 @@ mod tests {
     #[test]
     fn a_new_dir_is_private() {
         use std::os::unix::fs::PermissionsExt;
-        let dir = tempfile::tempdir().unwrap();
+        let dir = harness::tempdir();
         let data = DataDir::new(dir.path().join("a/b"), None);
         data.check().unwrap();
         data.create().unwrap();

@@ -103,7 +103,7 @@ fn tail() -> Vec<Entry> {
 
 /// Gives the memory that was needed at most.
 fn replay(keys: i64) -> u64 {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = harness::tempdir();
     let backend = Backend::open(&dir.path().join("db"), storage::Options::default()).unwrap();
     fill(&backend, keys);
     begin_anew();

@@ -1,5 +1,6 @@
 //! The integration tests of this crate, as one program: linking it once keeps builds short.
 
-mod common;
+#[path = "gateway/main.rs"]
+mod gateway;
 mod peer_config;
 mod peer_http;

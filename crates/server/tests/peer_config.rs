@@ -1,10 +1,9 @@
 //! Refusals of the scripts in testdata/config against a real etcd 3.7.3: same exit code, same words.
 
-use crate::common;
-
 use std::path::Path;
-use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::process::Command;
+
+use harness::{Port, Process};
 
 /// Scripts whose refusals etcd shares, unless listed in `OWN`.
 const SCRIPTS: &[&str] = &["flags", "env", "validation", "bootstrap"];
@@ -36,7 +35,10 @@ const OWN: &[(&str, &str)] = &[
 
 #[test]
 fn refusals_of_a_real_etcd() {
-    let Some(binary) = common::etcd() else { return };
+    let Some(binary) = harness::peer("etcd-3.7.3", "etcd") else { return };
+    // Some refusals come after etcd has opened its default ports.
+    let ports = [2379, 2380].map(Port::exactly);
+    let default_ports_are_free = ports.iter().all(Option::is_some);
     let mut compared = 0;
     for script in SCRIPTS {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("testdata/config/{script}.txt"));
@@ -47,10 +49,11 @@ fn refusals_of_a_real_etcd() {
             if input.contains("file:") || OWN.iter().any(|(known, _)| input.contains(known)) {
                 continue;
             }
-            let Some(answer) = run_with_free_ports(&binary, input) else {
-                eprintln!("not compared, because the default ports are taken: {input}");
+            let answer = run(&binary, input);
+            if !default_ports_are_free && answer.contains("address already in use") {
+                eprintln!("not compared, because a program listens on port 2379 or 2380: {input}");
                 continue;
-            };
+            }
             let (_, message) = refusal.split_once(": ").expect("a message");
             assert!(answer.contains(message), "{input}\nours:   {refusal}\netcd's: {answer}");
             if refusal.starts_with("exit 2") {
@@ -64,27 +67,15 @@ fn refusals_of_a_real_etcd() {
     assert!(compared > 40, "only {compared} refusals compared");
 }
 
-/// Some refusals come after etcd has opened its default ports, which another test may hold for a while.
-fn run_with_free_ports(binary: &Path, input: &str) -> Option<String> {
-    for _ in 0..20 {
-        let answer = run(binary, input);
-        if !answer.contains("address already in use") {
-            return Some(answer);
-        }
-        std::thread::sleep(Duration::from_millis(500));
-    }
-    None
-}
-
 fn is_refusal(line: &str) -> bool {
     line.starts_with("exit ") || line.starts_with("no new cluster: ")
 }
 
 /// Exit code and all that etcd printed, with the escapes of its JSON undone.
 fn run(binary: &Path, input: &str) -> String {
-    let dir = tempfile::tempdir().expect("a temporary directory");
+    let dir = harness::tempdir();
     let mut command = Command::new(binary);
-    command.current_dir(dir.path()).env_clear().stdin(Stdio::null());
+    command.current_dir(dir.path()).env_clear();
     for line in input.lines() {
         if let Some(args) = line.strip_prefix("args:") {
             command.args(args.split_whitespace());
@@ -92,23 +83,16 @@ fn run(binary: &Path, input: &str) -> String {
             command.env(name, value);
         }
     }
-    let output = std::fs::File::create(dir.path().join("output")).expect("a file");
-    let copy = output.try_clone().expect("a second handle");
-    let mut child = command.stdout(output).stderr(copy).spawn().expect("etcd to start");
-    let deadline = Instant::now() + Duration::from_secs(10);
-    let code = loop {
-        if let Some(status) = child.try_wait().expect("a status") {
-            break status.code().unwrap_or(-1);
-        }
-        if Instant::now() > deadline {
-            child.kill().expect("etcd to be stopped");
-            child.wait().expect("its end");
-            return "runs on".to_owned();
-        }
-        std::thread::sleep(Duration::from_millis(10));
-    };
-    let text = std::fs::read_to_string(dir.path().join("output")).expect("the output");
+    let mut etcd = Process::start(command, &dir.path().join("output"));
+    // A refusal ends etcd at once. One that starts instead prints this line.
+    let mut status = None;
+    harness::until("etcd refuses or starts", || {
+        status = etcd.status();
+        status.is_some() || etcd.log().contains("now serving peer/client/metrics")
+    });
+    let Some(status) = status else { return "runs on".to_owned() };
+    let code = status.code().unwrap_or(-1);
     // The variable of a conflict is a field of its own in etcd's log line.
-    let text = text.replace("\\\"", "\"").replace("flag))\",\"environment-variable\":\"", "flag)): ");
+    let text = etcd.log().replace("\\\"", "\"").replace("flag))\",\"environment-variable\":\"", "flag)): ");
     format!("exit {code}: {text}")
 }

@@ -1,12 +1,10 @@
 //! Records and checks answers of a real etcd 3.7.3: the golden file that our own router is held to.
 
-use crate::common;
-
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+
+use harness::{Member, Place};
 
 const TARGETS: &[&str] = &[
     "GET /health",
@@ -103,45 +101,17 @@ fn metrics_of_a_real_etcd() {
 }
 
 struct Etcd {
-    child: Child,
-    address: String,
-    _dir: tempfile::TempDir,
-}
-
-impl Drop for Etcd {
-    fn drop(&mut self) {
-        // The process may have ended by itself; there is nothing left to do then.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
+    member: Member,
+    _place: Place,
 }
 
 impl Etcd {
     fn start() -> Option<Etcd> {
-        let binary = common::etcd()?;
-        let dir = tempfile::tempdir().expect("a temporary directory");
-        let (client, peer) = (common::free_address(), common::free_address());
-        let child = Command::new(binary)
-            .arg("--name=m")
-            .arg(format!("--data-dir={}", dir.path().display()))
-            .arg(format!("--listen-client-urls=http://{client}"))
-            .arg(format!("--advertise-client-urls=http://{client}"))
-            .arg(format!("--listen-peer-urls=http://{peer}"))
-            .arg(format!("--initial-advertise-peer-urls=http://{peer}"))
-            .arg(format!("--initial-cluster=m=http://{peer}"))
-            .env_clear()
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .expect("etcd to start");
-        let etcd = Etcd { child, address: client, _dir: dir };
-        let deadline = Instant::now() + Duration::from_secs(30);
-        while !etcd.try_ask("GET", "/health", "").is_some_and(|text| text.contains("\"true\""))
-            || !etcd.ask("GET", "/version", "").contains("\"storage\":\"3.7.0\"")
-        {
-            assert!(Instant::now() < deadline, "etcd is not healthy after 30 s");
-            std::thread::sleep(Duration::from_millis(50));
-        }
+        let place = Place::new(harness::peer("etcd-3.7.3", "etcd")?);
+        let etcd = Etcd { member: place.start(&[]), _place: place };
+        harness::until("the storage version is written", || {
+            etcd.ask("GET", "/version", "").contains("\"storage\":\"3.7.0\"")
+        });
         Some(etcd)
     }
 
@@ -171,17 +141,13 @@ impl Etcd {
         format!("## {state} {target}\n{status}\n{}{lines}\n", headers.concat())
     }
 
-    fn ask(&self, method: &str, path: &str, body: &str) -> String {
-        self.try_ask(method, path, body).expect("an answer of etcd")
-    }
-
     /// HTTP/1.0 keeps bodies free of chunks.
-    fn try_ask(&self, method: &str, path: &str, body: &str) -> Option<String> {
-        let mut stream = TcpStream::connect(&self.address).ok()?;
-        let (host, length) = (&self.address, body.len());
-        write!(stream, "{method} {path} HTTP/1.0\r\nHost: {host}\r\nContent-Length: {length}\r\n\r\n{body}").ok()?;
+    fn ask(&self, method: &str, path: &str, body: &str) -> String {
+        let (host, length) = (self.member.address(), body.len());
+        let mut stream = TcpStream::connect(host).expect("a connection");
+        write!(stream, "{method} {path} HTTP/1.0\r\nHost: {host}\r\nContent-Length: {length}\r\n\r\n{body}").expect("sent");
         let mut answer = String::new();
-        stream.read_to_string(&mut answer).ok()?;
-        Some(answer.replacen("HTTP/1.0", "HTTP/1.1", 1))
+        stream.read_to_string(&mut answer).expect("an answer of etcd");
+        answer.replacen("HTTP/1.0", "HTTP/1.1", 1)
     }
 }

@@ -7,7 +7,7 @@
 //! ```
 //! use storage::{Backend, Bucket, Options, Read, schema};
 //!
-//! let dir = tempfile::tempdir()?;
+//! let dir = harness::tempdir();
 //! let backend = Backend::open(&dir.path().join("db"), Options::default())?;
 //! let mut batch = backend.write();
 //! batch.put(Bucket::Key, schema::RevisionKey::new(2, 0), &b"value"[..]);

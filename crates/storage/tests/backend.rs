@@ -17,7 +17,7 @@ use storage::{Backend, Bucket, Failure, OpenError, Options, Read, RevisionKey, s
 
 #[test]
 fn a_new_file_has_every_bucket_and_nothing_in_them() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = harness::tempdir();
     let backend = open(dir.path());
     for bucket in Bucket::ALL {
         assert!(all(&backend.view(), bucket).is_empty());
@@ -36,7 +36,7 @@ fn a_new_file_has_every_bucket_and_nothing_in_them() {
 #[test]
 fn the_version_for_want_of_answers_decides_nothing() {
     use schema::version::{Found, V3_5, Version, detect};
-    let dir = tempfile::tempdir().unwrap();
+    let dir = harness::tempdir();
     let backend = Backend::open(&dir.path().join("db"), manual()).unwrap();
     let found_at = |version| {
         let mut batch = backend.write();
@@ -52,7 +52,7 @@ fn the_version_for_want_of_answers_decides_nothing() {
 
 #[test]
 fn layers_hide_what_is_below_them() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = harness::tempdir();
     let backend = Backend::open(&dir.path().join("db"), manual()).unwrap();
     let mut batch = backend.write();
     for (k, v) in [("a", "1"), ("b", "1"), ("c", "1"), ("d", "1")] {
@@ -88,7 +88,7 @@ fn layers_hide_what_is_below_them() {
 
 #[test]
 fn a_view_stays_whole_over_commits() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = harness::tempdir();
     let backend = Backend::open(&dir.path().join("db"), manual()).unwrap();
     (1..=30).for_each(|n| put_unit(&backend, n));
     backend.commit().unwrap();
@@ -104,7 +104,7 @@ fn a_view_stays_whole_over_commits() {
 
 #[test]
 fn dropping_without_close_is_a_crash() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = harness::tempdir();
     let backend = Backend::open(&dir.path().join("db"), manual()).unwrap();
     (1..=10).for_each(|n| put_unit(&backend, n));
     backend.commit().unwrap();
@@ -123,7 +123,7 @@ fn dropping_without_close_is_a_crash() {
 
 #[test]
 fn commits_by_time_and_by_number() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = harness::tempdir();
     for (name, interval, limit) in [("time", 20, 1_000_000), ("number", 3_600_000, 40)] {
         let path = dir.path().join(name);
         let options =
@@ -147,7 +147,7 @@ fn open_at(path: &std::path::Path) -> Backend {
 
 #[test]
 fn an_index_alone_is_committed_when_asked() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = harness::tempdir();
     let backend = Backend::open(&dir.path().join("db"), manual()).unwrap();
     backend.write().set_consistent(0, 9);
     assert_eq!(schema::meta::consistent(&backend.view()), Ok((0, 0)), "zero is never recorded");
@@ -160,7 +160,7 @@ fn an_index_alone_is_committed_when_asked() {
 
 #[test]
 fn a_full_buffer_makes_writers_wait_but_not_for_ever() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = harness::tempdir();
     let options =
         Options { batch_limit: 10, ops_max: 40, batch_interval: Duration::from_secs(3600), ..Options::default() };
     let backend = Backend::open(&dir.path().join("db"), options).unwrap();
@@ -172,7 +172,7 @@ fn a_full_buffer_makes_writers_wait_but_not_for_ever() {
 
 #[test]
 fn a_callback_may_read_on() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = harness::tempdir();
     let backend = open(dir.path());
     put_unit(&backend, 1);
     let view = backend.view();
@@ -187,7 +187,7 @@ fn a_callback_may_read_on() {
 
 #[test]
 fn a_locked_file_is_named_with_the_way_out() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = harness::tempdir();
     let path = dir.path().join("db");
     let _holder = open(dir.path());
     let options = Options { lock_timeout: Some(Duration::from_millis(50)), ..Options::default() };
@@ -199,7 +199,7 @@ fn a_locked_file_is_named_with_the_way_out() {
 
 #[test]
 fn waits_for_the_lock() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = harness::tempdir();
     let holder = open(dir.path());
     let (tell, told) = mpsc::channel();
     let path = dir.path().join("db");
@@ -216,7 +216,7 @@ fn waits_for_the_lock() {
 
 #[test]
 fn a_file_put_in_place_by_defrag_is_locked_too() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = harness::tempdir();
     let path = dir.path().join("db");
     let holder = open(dir.path());
     put_unit(&holder, 1);
@@ -233,7 +233,7 @@ fn a_file_put_in_place_by_defrag_is_locked_too() {
 
 #[test]
 fn bad_files_are_refused_and_left_alone() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = harness::tempdir();
     let path = dir.path().join("db");
     for bytes in [&b"not a database"[..], &[0x5a; 64 * 1024]] {
         std::fs::write(&path, bytes).unwrap();
@@ -250,7 +250,7 @@ fn bad_files_are_refused_and_left_alone() {
 
 #[test]
 fn opening_an_existing_file_changes_nothing() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = harness::tempdir();
     let path = dir.path().join("db");
     let backend = open(dir.path());
     (1..=50).for_each(|n| put_unit(&backend, n));
@@ -267,7 +267,7 @@ fn opening_an_existing_file_changes_nothing() {
 
 #[test]
 fn buckets_that_are_missing_come_with_the_first_commit_and_strange_ones_stay() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = harness::tempdir();
     let path = dir.path().join("db");
     let db = bolt::Db::open(&path, bolt::Options::default()).unwrap();
     let mut tx = db.begin_write().unwrap();
@@ -293,7 +293,7 @@ fn buckets_that_are_missing_come_with_the_first_commit_and_strange_ones_stay() {
 
 #[test]
 fn closing_ends_a_defragmentation_without_harm() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = harness::tempdir();
     let backend = open(dir.path());
     (1..=3000).for_each(|n| put_unit(&backend, n));
     std::thread::scope(|scope| {
@@ -310,7 +310,7 @@ fn closing_ends_a_defragmentation_without_harm() {
 
 #[test]
 fn snapshots_stream_one_commit() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = harness::tempdir();
     let backend = Backend::open(&dir.path().join("db"), manual()).unwrap();
     (1..=300).for_each(|n| put_unit(&backend, n));
     let mut snapshot = backend.snapshot().unwrap();
@@ -339,7 +339,7 @@ fn observers_are_told() {
         }
     }
     let told = Arc::new(Told(AtomicBool::new(false)));
-    let dir = tempfile::tempdir().unwrap();
+    let dir = harness::tempdir();
     let options = Options { observer: Some(told.clone()), ..manual() };
     let backend = Backend::open(&dir.path().join("db"), options).unwrap();
     put_unit(&backend, 1);

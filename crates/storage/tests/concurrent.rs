@@ -12,7 +12,7 @@ use storage::{Backend, Bucket, DefragError, Options, RevisionKey, schema};
 
 #[test]
 fn views_are_whole_while_a_writer_runs() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = harness::tempdir();
     let backend = Backend::open(&dir.path().join("db"), eager()).unwrap();
     let stop = AtomicBool::new(false);
     let written = AtomicU64::new(0);
@@ -50,7 +50,7 @@ fn views_are_whole_while_a_writer_runs() {
 
 #[test]
 fn defrag_gives_space_back_and_keeps_everything() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = harness::tempdir();
     let path = dir.path().join("db");
     let backend = Backend::open(&path, Options::default()).unwrap();
     fill_and_empty(&backend);
@@ -85,7 +85,7 @@ fn fill_and_empty(backend: &Backend) {
 
 #[test]
 fn defrag_under_load_stops_neither_reads_nor_writes() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = harness::tempdir();
     let backend = Backend::open(&dir.path().join("db"), eager()).unwrap();
     fill_and_empty(&backend);
     let stop = AtomicBool::new(false);
@@ -121,7 +121,7 @@ fn defrag_under_load_stops_neither_reads_nor_writes() {
 
 #[test]
 fn a_full_recording_holds_commits_until_the_copy_is_done() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = harness::tempdir();
     let options = Options { defrag_bytes_max: 1, ops_max: 100, ..eager() };
     let backend = Backend::open(&dir.path().join("db"), options).unwrap();
     let begin = Instant::now();
@@ -139,7 +139,7 @@ fn a_full_recording_holds_commits_until_the_copy_is_done() {
 
 #[test]
 fn one_defrag_at_a_time_and_none_after_close() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = harness::tempdir();
     let backend = open(dir.path());
     (1..=500).for_each(|n| put_unit(&backend, n));
     std::thread::scope(|scope| {
@@ -154,7 +154,7 @@ fn one_defrag_at_a_time_and_none_after_close() {
 
 #[test]
 fn left_overs_of_a_defrag_are_removed_and_nothing_else() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = harness::tempdir();
     for name in ["db.tmp.123", "db.tmp", "0000000000000001.snap", "db.other"] {
         std::fs::write(dir.path().join(name), b"x").unwrap();
     }

@@ -14,16 +14,14 @@ use std::{
     time::Duration,
 };
 
-use common::{
-    Rng, check_units,
-    disk::{Survives, TestDisk, crash},
-    eager, manual, open, put_unit, received,
-};
+use common::{check_units, eager, manual, open, put_unit, received};
+use memdisk::{FileDisk, Survives, crash};
+use random::Random;
 use storage::{Backend, Failure, Options};
 
 #[test]
 fn a_power_cut_at_any_moment_leaves_whole_units() {
-    let disk = Arc::new(TestDisk::new(b""));
+    let disk = Arc::new(FileDisk::new(b""));
     let path = Path::new("test");
     let backend = Backend::open_disk(disk.clone(), path, eager()).unwrap();
     let first = disk.op_count();
@@ -38,12 +36,12 @@ fn a_power_cut_at_any_moment_leaves_whole_units() {
     }
     backend.close().unwrap();
     let ops = disk.ops();
-    let mut rng = Rng::new(1);
+    let mut rng = Random::new(1);
     for round in 0..150 {
         let cut = first + rng.below((ops.len() - first + 1) as u64) as usize;
         let image = crash(&[], &ops[..cut], Survives::Sectors, &mut rng);
         let least = durable.iter().rev().find(|(at, _)| *at <= cut).map_or(0, |(_, n)| *n);
-        let again = Backend::open_disk(Arc::new(TestDisk::new(&image)), path, manual())
+        let again = Backend::open_disk(Arc::new(FileDisk::new(&image)), path, manual())
             .unwrap_or_else(|e| panic!("round {round}, cut {cut}: {e}"));
         let found = check_units(&again.view());
         assert!(found >= least, "round {round}, cut {cut}: {found} < {least}");
@@ -57,7 +55,7 @@ fn a_power_cut_at_any_moment_leaves_whole_units() {
 #[test]
 fn after_a_failed_commit_nothing_is_said_to_be_durable() {
     for fail_after in 0..6 {
-        let disk = Arc::new(TestDisk::new(b""));
+        let disk = Arc::new(FileDisk::new(b""));
         let options = Options { ops_max: 20, batch_limit: 10, ..manual() };
         let backend = Backend::open_disk(disk.clone(), Path::new("test"), options).unwrap();
         put_unit(&backend, 1);
@@ -83,7 +81,7 @@ fn after_a_failed_commit_nothing_is_said_to_be_durable() {
         disk.fail_after(-1);
         assert_eq!(disk.op_count(), count, "nothing is written after a failure");
         let again = Backend::open_disk(
-            Arc::new(TestDisk::new(&crash(&[], &disk.ops(), Survives::Everything, &mut Rng::new(1)))),
+            Arc::new(FileDisk::new(&crash(&[], &disk.ops(), Survives::Everything, &mut Random::new(1)))),
             Path::new("test"),
             manual(),
         );
@@ -115,7 +113,7 @@ fn child() {
 
 #[test]
 fn killed_at_any_moment_even_while_defragmenting() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = harness::tempdir();
     kill_children("crash::child", "STORAGE_TEST_DIR", dir.path(), |_| {
         assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1, "left-overs are gone");
     });
@@ -123,7 +121,7 @@ fn killed_at_any_moment_even_while_defragmenting() {
 
 /// Runs the test `name` in a process of its own and kills it, again and again: what it said to be durable is there.
 fn kill_children(name: &str, variable: &str, dir: &Path, check: impl Fn(u32)) {
-    let mut rng = Rng::new(2);
+    let mut rng = Random::new(2);
     let mut durable = 0;
     for round in 0..8 {
         let mut child = Command::new(std::env::current_exe().unwrap())
@@ -186,7 +184,7 @@ fn child_that_takes_over() {
 
 #[test]
 fn killed_at_any_moment_while_taking_over() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = harness::tempdir();
     kill_children("crash::child_that_takes_over", "STORAGE_TEST_TAKE_OVER_DIR", dir.path(), |round| {
         // Whatever was being received is another's to remove.
         let _ = std::fs::remove_file(dir.path().join("1.snap.db"));
@@ -197,7 +195,7 @@ fn killed_at_any_moment_while_taking_over() {
 
 #[test]
 fn damage_is_refused_or_told_and_never_a_panic() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = harness::tempdir();
     let path = dir.path().join("db");
     let backend = open(dir.path());
     (1..=200).for_each(|n| put_unit(&backend, n));

@@ -36,7 +36,7 @@ fn a_commit_that_fails_before_its_meta_page_leaves_the_file_as_it_was() {
         return;
     }
     let _turn = TURN.lock().unwrap_or_else(|e| e.into_inner());
-    let dir = tempfile::tempdir().expect("a dir");
+    let dir = harness::tempdir();
     let path = dir.path().join("db");
     let backend = open(&path);
     put(&backend, "a").expect("commits");
@@ -60,7 +60,7 @@ fn a_defragmentation_that_fails_changes_nothing() {
         return;
     }
     let _turn = TURN.lock().unwrap_or_else(|e| e.into_inner());
-    let dir = tempfile::tempdir().expect("a dir");
+    let dir = harness::tempdir();
     let backend = open(&dir.path().join("db"));
     put(&backend, "a").expect("commits");
     for name in ["defragdbFail", "defragOpenFileError"] {

@@ -1,14 +1,11 @@
-//! Files of real etcd read by us, and ours read by etcd's tools. Skips without real etcds: see [`common::peer`].
+//! Files of real etcd read by this crate, and its files read by etcd's tools.
 
 use crate::common;
 
-use std::{ops::ControlFlow, path::Path, process::Command, time::Duration};
+use std::{ops::ControlFlow, path::Path, time::Duration};
 
-use common::{
-    check_units,
-    etcd::{Etcd, free_ports},
-    open, peer, put_unit,
-};
+use common::{check_units, open, put_unit};
+use harness::{Member, Place};
 use storage::{
     Backend, Bucket, Options, Version,
     schema::{
@@ -17,6 +14,7 @@ use storage::{
     },
 };
 
+const SNAPSHOT_OFTEN: [&str; 2] = ["--snapshot-count", "30"];
 const BINARY: Version = Version::new(3, 8);
 
 #[test]
@@ -35,19 +33,22 @@ fn reads_files_of_etcd_3_5() {
 }
 
 fn reads_files_of(version: &str, expected: Found) {
-    let Some(bin) = peer(version) else { return };
-    let dir = tempfile::tempdir().unwrap();
-    let data = dir.path().join("data");
-    let ports = free_ports();
-    let etcd = Etcd::start(&bin, &data, ports);
+    let Some(bin) = harness::etcd_dir(version) else { return };
+    let place = Place::new(bin.join("etcd"));
+    let etcd = place.start(&SNAPSHOT_OFTEN);
     populate(&etcd);
-    // The storage version follows the cluster version within seconds.
-    std::thread::sleep(Duration::from_secs(5));
+    // Releases before 3.6 have no storage version; later ones write it some seconds after the cluster version.
+    if version != "3.5.33" {
+        let version = format!("\"storage\":\"{}.0\"", &version[..3]);
+        harness::until("the storage version is written", || {
+            harness::request(etcd.address(), "GET", "/version", &[], "").is_ok_and(|reply| reply.body.contains(&version))
+        });
+    }
     let hash = hash_of(&etcd);
-    takes_over_what_etcd_sends(&etcd, &bin, dir.path(), hash);
+    takes_over_what_etcd_sends(&etcd, &bin, place.dir(), hash);
     etcd.stop();
 
-    let file = data.join("member/snap/db");
+    let file = place.db();
     let before = std::fs::read(&file).unwrap();
     let tool = Backend::open_read_only(&file, Some(Duration::ZERO)).unwrap();
     let view = tool.view();
@@ -62,7 +63,7 @@ fn reads_files_of(version: &str, expected: Found) {
     assert!(index > 60 && term >= 2, "{index} {term}");
     let members = member::all(&view).unwrap();
     assert_eq!(members.len(), 1);
-    assert_eq!(members[0].name, "m");
+    assert_eq!(members[0].name, place.name());
     assert_eq!(meta::conf_state(&view).unwrap().unwrap().voters, [members[0].id]);
     assert_eq!(cluster::version(&view).unwrap().unwrap().stored(), format!("{}.0", &version[..3]));
     assert_eq!(lease::all(&view).unwrap().len(), 1);
@@ -76,25 +77,30 @@ fn reads_files_of(version: &str, expected: Found) {
     assert!(before == std::fs::read(&file).unwrap(), "reading changed the file");
 
     same_bytes_when_we_write_it_again(&file);
-    etcd_goes_on_after_us(&bin, &data, ports, hash);
+    etcd_goes_on_after_us(&place, hash);
 }
 
-fn populate(etcd: &Etcd) {
-    (1..=40).for_each(|n| drop(etcd.ctl(&format!("put k{n} v{n}"))));
-    etcd.ctl("del k3");
-    etcd.ctl("compaction --physical 10");
-    let granted = etcd.ctl("lease grant 10000");
+fn ctl(etcd: &Member, line: &str) -> String {
+    etcd.etcdctl(&line.split(' ').collect::<Vec<_>>()).ok()
+}
+
+fn populate(etcd: &Member) {
+    (1..=40).for_each(|n| drop(ctl(etcd, &format!("put k{n} v{n}"))));
+    ctl(etcd, "del k3");
+    ctl(etcd, "compaction --physical 10");
+    let granted = ctl(etcd, "lease grant 10000");
     let id = granted.split(' ').nth(1).unwrap();
-    etcd.ctl(&format!("put --lease={id} leased x"));
-    etcd.ctl("user add u1:secret");
-    etcd.ctl("role add r1");
-    etcd.ctl("role grant-permission r1 readwrite a b");
-    etcd.ctl("user grant-role u1 r1");
-    (1..=20).for_each(|n| drop(etcd.ctl(&format!("put k{n} w{n}"))));
+    ctl(etcd, &format!("put --lease={id} leased x"));
+    ctl(etcd, "user add u1:secret");
+    ctl(etcd, "role add r1");
+    ctl(etcd, "role grant-permission r1 readwrite a b");
+    ctl(etcd, "user grant-role u1 r1");
+    (1..=20).for_each(|n| drop(ctl(etcd, &format!("put k{n} w{n}"))));
 }
 
-fn hash_of(etcd: &Etcd) -> u32 {
-    let body = etcd.post("/v3/maintenance/hash", "{}");
+fn hash_of(etcd: &Member) -> u32 {
+    let reply = harness::request(etcd.address(), "POST", "/v3/maintenance/hash", &[], "{}");
+    let body = reply.expect("etcd answers").body;
     let json: serde_json::Value = serde_json::from_str(&body).unwrap();
     // Zero is left out, and would be a strange hash.
     json["hash"].as_u64().unwrap_or_else(|| panic!("no hash in {body}")) as u32
@@ -114,7 +120,7 @@ fn list(read: &impl storage::Read) -> Vec<schema::dump::Line> {
 /// Values that we decode and encode again are the bytes that etcd wrote.
 fn same_bytes_when_we_write_it_again(file: &Path) {
     let tool = Backend::open_read_only(file, None).unwrap();
-    let dir = tempfile::tempdir().unwrap();
+    let dir = harness::tempdir();
     let backend = open(dir.path());
     let (from, mut to) = (tool.view(), backend.write());
     member::all(&from).unwrap().iter().for_each(|m| member::put(&mut to, m));
@@ -139,11 +145,11 @@ fn same_bytes_when_we_write_it_again(file: &Path) {
 }
 
 /// What etcd sends a member that is behind: a saved snapshot without the checksum at its end.
-fn takes_over_what_etcd_sends(etcd: &Etcd, bin: &Path, dir: &Path, hash: u32) {
+fn takes_over_what_etcd_sends(etcd: &Member, bin: &Path, dir: &Path, hash: u32) {
     let snap = dir.join("ours/member/snap");
     std::fs::create_dir_all(&snap).unwrap();
     let received = snap.join("0000000000000030.snap.db");
-    etcd.ctl(&format!("snapshot save {}", received.display()));
+    ctl(etcd, &format!("snapshot save {}", received.display()));
     let bytes = std::fs::read(&received).unwrap();
     std::fs::write(&received, &bytes[..bytes.len() - 32]).unwrap();
     let backend = open(&snap);
@@ -161,24 +167,24 @@ fn takes_over_what_etcd_sends(etcd: &Etcd, bin: &Path, dir: &Path, hash: u32) {
 }
 
 /// We defragment its file, and the etcd that wrote it starts again and finds everything.
-fn etcd_goes_on_after_us(bin: &Path, data: &Path, ports: (u16, u16), hash: u32) {
-    let backend = Backend::open(&data.join("member/snap/db"), Options::default()).unwrap();
+fn etcd_goes_on_after_us(place: &Place, hash: u32) {
+    let backend = Backend::open(&place.db(), Options::default()).unwrap();
     let report = backend.defrag().unwrap();
     assert!(report.size_after < report.size_before);
     assert_eq!(backend.hash().unwrap(), hash);
     backend.close().unwrap();
     drop(backend);
     // With the same addresses, since its member record is hashed too.
-    let etcd = Etcd::start(bin, data, ports);
+    let etcd = place.start(&SNAPSHOT_OFTEN);
     assert_eq!(hash_of(&etcd), hash);
-    assert_eq!(etcd.ctl("get k20 --print-value-only").trim(), "w20");
+    assert_eq!(ctl(&etcd, "get k20 --print-value-only").trim(), "w20");
     etcd.stop();
 }
 
 #[test]
 fn etcdutl_reads_and_defragments_our_file() {
-    let Some(bin) = peer("3.7.3") else { return };
-    let dir = tempfile::tempdir().unwrap();
+    let Some(bin) = harness::etcd_dir("3.7.3") else { return };
+    let dir = harness::tempdir();
     let snap = dir.path().join("member/snap");
     std::fs::create_dir_all(&snap).unwrap();
     let backend = open(&snap);
@@ -202,7 +208,5 @@ fn etcdutl_reads_and_defragments_our_file() {
 }
 
 fn utl(bin: &Path, args: &[&str]) -> String {
-    let output = Command::new(bin.join("etcdutl")).args(args).output().unwrap();
-    assert!(output.status.success(), "etcdutl {args:?}: {}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8_lossy(&output.stdout).into_owned()
+    harness::run(&bin.join("etcdutl"), args).ok()
 }

@@ -54,7 +54,7 @@ fn filled(dir: &std::path::Path) -> Backend {
 fn every_way_up_and_down_leaves_what_was_there() {
     for low in 5..=8 {
         for high in low..=8 {
-            let dir = tempfile::tempdir().expect("dir");
+            let dir = harness::tempdir();
             let backend = filled(dir.path());
             migrate(&backend, 5, low);
             assert_eq!(detect(&backend.view()), Ok(Found::At(v(low))));
@@ -70,7 +70,7 @@ fn every_way_up_and_down_leaves_what_was_there() {
 
 #[test]
 fn what_3_8_brought_goes_with_it_and_nothing_else() {
-    let dir = tempfile::tempdir().expect("dir");
+    let dir = harness::tempdir();
     let backend = filled(dir.path());
     let before = contents(&backend);
     migrate(&backend, 5, 8);

@@ -14,7 +14,7 @@ use storage::{Backend, Bucket, DefragError, Options, Read, RevisionKey, TakeOver
 
 #[test]
 fn all_clones_go_on_with_the_received_file() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = harness::tempdir();
     let backend = Backend::open(&dir.path().join("db"), manual()).unwrap();
     (1..=20).for_each(|n| put_unit(&backend, n));
     let received = received(&backend, dir.path(), 500);
@@ -46,7 +46,7 @@ fn all_clones_go_on_with_the_received_file() {
 
 #[test]
 fn the_replaced_file_is_readable_until_forgotten() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = harness::tempdir();
     let backend = Backend::open(&dir.path().join("db"), manual()).unwrap();
     (1..=5).for_each(|n| put_unit(&backend, n));
     for (generation, until) in [(1, 10), (2, 20)] {
@@ -67,7 +67,7 @@ fn the_replaced_file_is_readable_until_forgotten() {
 
 #[test]
 fn the_file_that_was_taken_over_is_locked() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = harness::tempdir();
     let backend = open(dir.path());
     put_unit(&backend, 1);
     backend.take_over(&received(&backend, dir.path(), 2)).unwrap();
@@ -77,7 +77,7 @@ fn the_file_that_was_taken_over_is_locked() {
 
 #[test]
 fn what_is_no_sound_database_is_refused_before_anything_changes() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = harness::tempdir();
     let backend = open(dir.path());
     (1..=200).for_each(|n| put_unit(&backend, n));
     let good = std::fs::read(received(&backend, dir.path(), 300)).unwrap();
@@ -115,7 +115,7 @@ fn what_is_no_sound_database_is_refused_before_anything_changes() {
 
 #[test]
 fn a_bolt_file_of_another_program_is_refused() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = harness::tempdir();
     let backend = open(dir.path());
     let other = dir.path().join("other");
     for (buckets, missing) in [(&[][..], "key"), (&["key"], "meta"), (&["meta", "images"], "key")] {
@@ -130,7 +130,7 @@ fn a_bolt_file_of_another_program_is_refused() {
 /// Older releases made fewer buckets: the others come with the first commit.
 #[test]
 fn missing_buckets_are_made() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = harness::tempdir();
     let backend = open(dir.path());
     let other = dir.path().join("other");
     write_buckets(&other, &["key", "meta", "lease"]);
@@ -159,7 +159,7 @@ fn write_buckets(path: &Path, buckets: &[&str]) {
 /// A defragmentation that was under way must not bring the old file back.
 #[test]
 fn a_running_defragmentation_is_given_up() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = harness::tempdir();
     let backend = Backend::open(&dir.path().join("db"), eager()).unwrap();
     (1..=300).for_each(|n| put_unit(&backend, n));
     let (stop, mut given_up) = (AtomicBool::new(false), 0);
@@ -195,7 +195,7 @@ fn a_running_defragmentation_is_given_up() {
 /// Readers see one file or the other.
 #[test]
 fn readers_and_writers_beside_it_see_whole_files() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = harness::tempdir();
     let backend = Backend::open(&dir.path().join("db"), eager()).unwrap();
     (1..=50).for_each(|n| put_unit(&backend, n));
     let stop = AtomicBool::new(false);
@@ -223,7 +223,7 @@ fn readers_and_writers_beside_it_see_whole_files() {
 
 #[test]
 fn none_after_close() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = harness::tempdir();
     let backend = open(dir.path());
     put_unit(&backend, 1);
     let received = received(&backend, dir.path(), 2);
@@ -234,7 +234,7 @@ fn none_after_close() {
 
 #[test]
 fn a_snapshot_tells_which_entry_it_is_of() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = harness::tempdir();
     let backend = Backend::open(&dir.path().join("db"), eager()).unwrap();
     for n in (7..=280).step_by(7) {
         (n - 6..=n).for_each(|n| put_unit(&backend, n));

@@ -142,7 +142,7 @@ mod tests {
 
     #[test]
     fn the_newest_that_is_listed_and_whole_is_loaded() {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = harness::tempdir();
         for (term, index) in [(1, 5), (1, 9), (2, 30), (2, 40)] {
             save(dir.path(), &snapshot(term, index)).unwrap();
         }

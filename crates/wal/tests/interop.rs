@@ -10,12 +10,8 @@ use proto::{
     raftpb::Entry,
     walpb,
 };
-use support::{
-    entry, origin,
-    peers::{self, Etcd},
-    state,
-};
-use tempfile::TempDir;
+use harness::{Member, Place};
+use support::{entry, origin, state};
 use wal::{Error, Metadata, Options, Wal, snapfile};
 
 const SMALL: Options = Options { segment_bytes: 16_384, no_sync: false };
@@ -84,16 +80,23 @@ fn tear(wal_dir: &Path) {
     fs::write(&path, &bytes[..used - 3]).unwrap();
 }
 
+fn put(etcd: &Member, key: &str, value: &str) {
+    etcd.etcdctl(&["put", key, value]).ok();
+}
+
+fn get(etcd: &Member, key: &str) -> String {
+    etcd.etcdctl(&["get", "--print-value-only", key]).ok().trim_end().to_owned()
+}
+
 fn back_and_forth(version: &str) {
-    let Some(programs) = peers::find(version) else { return };
-    let tmp = TempDir::new().unwrap();
-    let data = tmp.path().join("data");
-    let (wal_dir, db) = (data.join("member/wal"), data.join("member/snap/db"));
+    let Some(programs) = harness::etcd_dir(version) else { return };
+    let place = Place::new(programs.join("etcd"));
+    let (wal_dir, db) = (place.wal(), place.db());
 
     // Theirs, read by us.
-    let etcd = Etcd::start(&programs, &data, &[]);
+    let etcd = place.start(&[]);
     for i in 0..6 {
-        etcd.put(&format!("theirs{i}"), &"x".repeat(i * 700));
+        put(&etcd, &format!("theirs{i}"), &"x".repeat(i * 700));
     }
     assert!(matches!(Wal::open(&wal_dir, &origin(), SMALL), Err(Error::Locked { .. })), "etcd holds it");
     etcd.kill();
@@ -102,34 +105,34 @@ fn back_and_forth(version: &str) {
     assert_eq!(Metadata::decode(&all.metadata).unwrap().node_id, all.hard_state.vote());
 
     let (held, _) = Wal::open(&wal_dir, &newest(&wal_dir), SMALL).unwrap();
-    let log = Etcd::start_refused(&programs, &data);
+    let log = place.spawn(&[]).wait_end().log;
     assert!(log.contains("file already locked"), "we hold it: {log}");
     drop(held);
 
     // Ours after theirs, read by them.
     append_puts(&wal_dir, "ours", 120);
-    let etcd = Etcd::start(&programs, &data, &[]);
-    assert_eq!(etcd.get("ours119"), value(119));
-    etcd.put("theirs6", "after ours");
+    let etcd = place.start(&[]);
+    assert_eq!(get(&etcd, "ours119"), value(119));
+    put(&etcd, "theirs6", "after ours");
     etcd.kill();
 
     // All ours: etcd builds its whole state from nothing but a log that we wrote.
     rewrite(&wal_dir);
     fs::remove_file(&db).unwrap();
-    let etcd = Etcd::start(&programs, &data, &[]);
-    assert_eq!(etcd.get("theirs5"), "x".repeat(3500));
-    assert_eq!(etcd.get("theirs6"), "after ours");
-    assert_eq!(etcd.get("ours100"), value(100));
-    etcd.put("theirs7", "after a log of ours");
+    let etcd = place.start(&[]);
+    assert_eq!(get(&etcd, "theirs5"), "x".repeat(3500));
+    assert_eq!(get(&etcd, "theirs6"), "after ours");
+    assert_eq!(get(&etcd, "ours100"), value(100));
+    put(&etcd, "theirs7", "after a log of ours");
     etcd.kill();
 
     // Theirs, torn, repaired by us; then ours, torn, repaired by them.
     tear(&wal_dir);
     append_puts(&wal_dir, "repaired", 120);
     tear(&wal_dir);
-    let etcd = Etcd::start(&programs, &data, &[]);
-    assert_eq!(etcd.get("repaired118"), value(118));
-    etcd.put("theirs8", "after their repair");
+    let etcd = place.start(&[]);
+    assert_eq!(get(&etcd, "repaired118"), value(118));
+    put(&etcd, "theirs8", "after their repair");
     etcd.kill();
     let all = Wal::read(&wal_dir, &newest(&wal_dir)).unwrap();
     assert_eq!(keys(&all.entries).last().map(String::as_str), Some("theirs8"));
@@ -152,14 +155,13 @@ fn etcd_3_5_back_and_forth() {
 
 /// A directory with snapshots: `.snap` files match the log, and one written again by us is taken.
 fn snapshots(version: &str) {
-    let Some(programs) = peers::find(version) else { return };
-    let tmp = TempDir::new().unwrap();
-    let data = tmp.path().join("data");
-    let (wal_dir, snap_dir) = (data.join("member/wal"), data.join("member/snap"));
+    let Some(programs) = harness::etcd_dir(version) else { return };
+    let place = Place::new(programs.join("etcd"));
+    let (wal_dir, snap_dir) = (place.wal(), place.data().join("member/snap"));
     let few = ["--snapshot-count", "5"];
-    let etcd = Etcd::start(&programs, &data, &few);
+    let etcd = place.start(&few);
     for i in 0..20 {
-        etcd.put(&format!("k{i}"), "v");
+        put(&etcd, &format!("k{i}"), "v");
     }
     etcd.kill();
 
@@ -181,9 +183,9 @@ fn snapshots(version: &str) {
     assert_eq!(all.entries.first().map_or(record.index() + 1, Entry::index), record.index() + 1);
     drop(wal);
     append_puts(&wal_dir, "ours", 120);
-    let etcd = Etcd::start(&programs, &data, &few);
-    assert_eq!(etcd.get("ours119"), value(119));
-    assert_eq!(etcd.get("k19"), "v");
+    let etcd = place.start(&few);
+    assert_eq!(get(&etcd, "ours119"), value(119));
+    assert_eq!(get(&etcd, "k19"), "v");
 }
 
 #[test]

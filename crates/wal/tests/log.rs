@@ -5,7 +5,7 @@ use crate::support;
 use std::{fs, path::Path};
 
 use support::{entry, indexes, origin, snapshot, state};
-use tempfile::TempDir;
+use harness::TempDir;
 use wal::{Error, Metadata, Options, Wal, purge};
 
 const SMALL: Options = Options { segment_bytes: 2048, no_sync: false };
@@ -32,7 +32,7 @@ fn filled(dir: &Path, count: u64) -> Wal {
 
 #[test]
 fn a_new_log_is_empty() {
-    let tmp = TempDir::new().unwrap();
+    let tmp = harness::tempdir();
     let dir = tmp.path().join("wal");
     assert!(!Wal::exists(&dir));
     Wal::create(&dir, &metadata(), Options::default()).unwrap().close().unwrap();
@@ -49,7 +49,7 @@ fn a_new_log_is_empty() {
 
 #[test]
 fn create_destroys_no_foreign_file() {
-    let tmp = TempDir::new().unwrap();
+    let tmp = harness::tempdir();
     fs::write(tmp.path().join("keep"), "me").unwrap();
     assert!(matches!(Wal::create(tmp.path(), &metadata(), SMALL), Err(Error::NotEmpty { .. })));
     assert_eq!(fs::read(tmp.path().join("keep")).unwrap(), b"me");
@@ -59,7 +59,7 @@ fn create_destroys_no_foreign_file() {
 
 #[test]
 fn segments_are_cut_and_read_as_one() {
-    let tmp = TempDir::new().unwrap();
+    let tmp = harness::tempdir();
     let dir = tmp.path().join("wal");
     filled(&dir, 100).close().unwrap();
     let names = files(&dir);
@@ -79,7 +79,7 @@ fn segments_are_cut_and_read_as_one() {
 
 #[test]
 fn appending_goes_on_after_reopening() {
-    let tmp = TempDir::new().unwrap();
+    let tmp = harness::tempdir();
     let dir = tmp.path().join("wal");
     filled(&dir, 3).close().unwrap();
     for index in 4..40 {
@@ -93,7 +93,7 @@ fn appending_goes_on_after_reopening() {
 
 #[test]
 fn a_later_entry_replaces_the_tail() {
-    let tmp = TempDir::new().unwrap();
+    let tmp = harness::tempdir();
     let dir = tmp.path().join("wal");
     let mut wal = Wal::create(&dir, &metadata(), SMALL).unwrap();
     let old: Vec<_> = (1..=20).map(|index| entry(1, index, vec![1; 200])).collect();
@@ -117,7 +117,7 @@ fn a_later_entry_replaces_the_tail() {
 
 #[test]
 fn only_what_must_be_is_synced() {
-    let tmp = TempDir::new().unwrap();
+    let tmp = harness::tempdir();
     let dir = tmp.path().join("wal");
     let mut wal = Wal::create(&dir, &metadata(), Options::default()).unwrap();
     assert!(wal.save(Some(&state(1, 0, 0)), &[]).unwrap().sync.is_some(), "a new term");
@@ -132,7 +132,7 @@ fn only_what_must_be_is_synced() {
 
 #[test]
 fn snapshots_release_and_purge() {
-    let tmp = TempDir::new().unwrap();
+    let tmp = harness::tempdir();
     let dir = tmp.path().join("wal");
     let mut wal = filled(&dir, 100);
     let count = files(&dir).len();
@@ -161,7 +161,7 @@ fn origin_at(index: u64) -> proto::walpb::Snapshot {
 
 #[test]
 fn one_writer_at_a_time() {
-    let tmp = TempDir::new().unwrap();
+    let tmp = harness::tempdir();
     let dir = tmp.path().join("wal");
     let wal = filled(&dir, 30);
     let error = Wal::open(&dir, &origin(), SMALL).unwrap_err();
@@ -172,7 +172,7 @@ fn one_writer_at_a_time() {
 
 #[test]
 fn errors_say_what_to_do() {
-    let tmp = TempDir::new().unwrap();
+    let tmp = harness::tempdir();
     let dir = tmp.path().join("wal");
     filled(&dir, 100).close().unwrap();
     let error = |result: Result<_, Error>| result.map(|_: wal::ReadAll| ()).unwrap_err().to_string();
@@ -197,7 +197,7 @@ fn errors_say_what_to_do() {
 
 #[test]
 fn a_missing_middle_is_not_passed_over() {
-    let tmp = TempDir::new().unwrap();
+    let tmp = harness::tempdir();
     let dir = tmp.path().join("wal");
     filled(&dir, 100).close().unwrap();
     let names = files(&dir);
@@ -211,7 +211,7 @@ fn a_missing_middle_is_not_passed_over() {
 
 #[test]
 fn large_entries_spill_in_pages() {
-    let tmp = TempDir::new().unwrap();
+    let tmp = harness::tempdir();
     let dir = tmp.path().join("wal");
     let mut wal = Wal::create(&dir, &metadata(), Options::default()).unwrap();
     let entries: Vec<_> = (1..=5).map(|i| entry(1, i, vec![i as u8; 1_500_000 + i as usize])).collect();
@@ -226,7 +226,7 @@ fn large_entries_spill_in_pages() {
 /// A leader of a later term may send an entry of an earlier one: only along the log do terms never fall.
 #[test]
 fn what_was_overwritten_is_not_read_after_a_snapshot() {
-    let tmp = TempDir::new().unwrap();
+    let tmp = harness::tempdir();
     let dir = tmp.path().join("wal");
     let mut wal = Wal::create(&dir, &metadata(), SMALL).unwrap();
     wal.save(Some(&state(2, 7, 0)), &[1, 2, 3, 4, 5].map(|i| entry(2, i, vec![1]))).unwrap();
@@ -244,7 +244,7 @@ fn what_was_overwritten_is_not_read_after_a_snapshot() {
 /// The entries after a received snapshot's index are of another log, unless they were written after it.
 #[test]
 fn a_received_snapshot_voids_the_entries_after_it() {
-    let tmp = TempDir::new().unwrap();
+    let tmp = harness::tempdir();
     let dir = tmp.path().join("wal");
     let mut wal = Wal::create(&dir, &metadata(), SMALL).unwrap();
     wal.save(Some(&state(2, 7, 0)), &[1, 2, 3, 4, 5].map(|i| entry(2, i, vec![1]))).unwrap();
@@ -260,7 +260,7 @@ fn a_received_snapshot_voids_the_entries_after_it() {
 
 #[test]
 fn entries_one_at_a_time_are_those_that_were_not_replaced() {
-    let tmp = TempDir::new().unwrap();
+    let tmp = harness::tempdir();
     let dir = tmp.path().join("wal");
     let mut wal = Wal::create(&dir, &metadata(), SMALL).unwrap();
     for index in 1..=30 {

@@ -48,6 +48,10 @@ impl Member {
         format!("http://{}", self.address)
     }
 
+    pub fn program(&self) -> &Path {
+        &self.program
+    }
+
     pub fn process(&self) -> &Process {
         &self.process
     }
@@ -102,6 +106,12 @@ impl Member {
     /// Ends the member with SIGKILL.
     pub fn kill(mut self) {
         self.process.kill();
+    }
+
+    /// Runs the etcdctl that was built with this member's program.
+    #[track_caller]
+    pub fn etcdctl(&self, args: &[&str]) -> Output {
+        self.tool(&self.program.with_file_name("etcdctl"), args)
     }
 
     /// Runs a tool such as etcdctl on this member.

@@ -36,7 +36,7 @@ impl Leases for TestLeases {
 }
 
 pub fn backend() -> Backend {
-    let dir = tempfile::tempdir().expect("a directory");
+    let dir = harness::tempdir();
     Backend::open(&dir.path().join("db"), storage::Options::default()).expect("a backend")
 }
 

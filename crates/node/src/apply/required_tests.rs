@@ -12,7 +12,7 @@ use proto::{
     },
     membershippb::{Attributes, ClusterMemberAttrSetRequest, ClusterVersionSetRequest},
 };
-use tempfile::TempDir;
+use harness::TempDir;
 
 use super::*;
 
@@ -31,7 +31,7 @@ struct Applier {
 
 impl Applier {
     fn at(version: &str) -> Applier {
-        let dir = tempfile::tempdir().expect("temporary directory");
+        let dir = harness::tempdir();
         let backend = Backend::open(&dir.path().join("db"), storage::Options::default()).expect("backend");
         let member = Member {
             id: MemberId(1),

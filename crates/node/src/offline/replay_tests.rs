@@ -162,7 +162,7 @@ fn new_file(path: &std::path::Path, entries: u64, random: &mut Random) -> Backen
 fn a_tail_comes_to_the_same_bytes() {
     let (mut fewer, mut changed) = (0, 0);
     for seed in 0..40 {
-        let (dir, mut random) = (tempfile::tempdir().unwrap(), Random::new(seed));
+        let (dir, mut random) = (harness::tempdir(), Random::new(seed));
         let path = |name: &str| dir.path().join(name);
         let whole = new_file(&path("whole"), 700, &mut random);
         let before = contents(&whole);

@@ -39,7 +39,7 @@ fn load(dir: &std::path::Path, authenticates: bool) -> Offline {
 
 #[test]
 fn entries_come_into_the_database_with_their_index() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = harness::tempdir();
     let mut offline = load(dir.path(), false);
     let v2 = |path: &str, val: &str| Request {
         id: Some(9),
@@ -98,7 +98,7 @@ fn with_users(dir: &std::path::Path) -> Offline {
 
 #[test]
 fn users_change_and_are_asked_for_as_of_each_entry() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = harness::tempdir();
     let mut offline = with_users(dir.path());
     let revision = |offline: &Offline| offline.state.store.revision();
     // Who, how many changes the member knew of, the key, and the store's revision afterwards.
@@ -130,7 +130,7 @@ fn users_change_and_are_asked_for_as_of_each_entry() {
 /// What hangs on a lease counts, whoever hung it there, also if that was before the tail.
 #[test]
 fn keys_of_leases_are_asked_for() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = harness::tempdir();
     let mut offline = with_users(dir.path());
     let grant = LeaseGrantRequest { id: 5, ttl: 100 };
     offline.apply(&entry(8, InternalRaftRequest { lease_grant: Some(grant), ..Default::default() })).unwrap();
@@ -156,7 +156,7 @@ fn keys_of_leases_are_asked_for() {
 #[test_case("3.6.0", 2; "3.6")]
 #[test_case("3.7.0", 1; "3.7")]
 fn ranges_of_transactions_are_judged_since_3_7(version: &str, after: i64) {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = harness::tempdir();
     with_users(dir.path()).finish().unwrap();
     let backend = Backend::open(&dir.path().join("db"), storage::Options::default()).unwrap();
     schema::cluster::put_version(&mut backend.write(), version.parse().unwrap());
@@ -172,7 +172,7 @@ fn ranges_of_transactions_are_judged_since_3_7(version: &str, after: i64) {
 
 #[test]
 fn other_v2_requests_are_refused_by_index() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = harness::tempdir();
     let mut offline = load(dir.path(), false);
     let key = Request { id: Some(1), method: Some("PUT".into()), path: Some("/1/k".into()), ..Default::default() };
     let error = offline.apply(&normal(8, key.encode_to_vec())).unwrap_err().to_string();

@@ -59,7 +59,7 @@ struct Bench {
     look: Arc<Look>,
     shared: Arc<Shared>,
     inputs: Sender<Input>,
-    _dir: tempfile::TempDir,
+    _dir: harness::TempDir,
 }
 
 /// The only member of a cluster.
@@ -70,7 +70,7 @@ fn bench() -> Bench {
     let store = LogStore::new((0, 0), HardState::default(), conf, Vec::new());
     let options = CoreOptions { id: 1, election_ticks: 10, pre_vote: true, applied: 0, seed: 1 };
     let core = Core::new(&options, store, &slog::Logger::root(slog::Discard, slog::o!())).unwrap();
-    let dir = tempfile::tempdir().unwrap();
+    let dir = harness::tempdir();
     let backend = storage::Backend::open(&dir.path().join("db"), storage::Options::default()).unwrap();
     let lessor = Lessor::load(&backend.view(), lease::Options::default()).unwrap();
     let time = Time::begin(Arc::new(SystemClock));

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use tempfile::TempDir;
+use harness::TempDir;
 
 use super::*;
 
@@ -32,7 +32,7 @@ fn fill(dir: &DataDir, word: &str) {
 
 impl Case {
     fn new(log: Log) -> Case {
-        let temp = tempfile::tempdir().unwrap();
+        let temp = harness::tempdir();
         let (root, elsewhere) = (temp.path().join("data"), temp.path().join("log"));
         let dir = DataDir::new(&root, (log == Log::Apart).then(|| elsewhere.clone()));
         if log == Log::Linked {

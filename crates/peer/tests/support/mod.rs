@@ -1,15 +1,7 @@
 //! A member for tests: it keeps what it is told, and answers as it is set up to.
 #![allow(dead_code, reason = "each test file uses a part")]
 
-pub mod etcd;
-
-use std::{
-    collections::BTreeSet,
-    net::SocketAddr,
-    path::PathBuf,
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::{collections::BTreeSet, net::SocketAddr, path::PathBuf, sync::Arc};
 
 use futures_util::future::BoxFuture;
 use membership::{ClusterId, MemberId};
@@ -35,7 +27,7 @@ pub struct Told {
 }
 
 pub struct TestMember {
-    pub dir: tempfile::TempDir,
+    pub dir: harness::TempDir,
     pub told: Mutex<Told>,
     pub members: Vec<membership::Member>,
     received: mpsc::UnboundedSender<Message>,
@@ -44,7 +36,7 @@ pub struct TestMember {
 impl TestMember {
     pub fn new(members: Vec<membership::Member>) -> (Arc<TestMember>, mpsc::UnboundedReceiver<Message>) {
         let (received, messages) = mpsc::unbounded_channel();
-        let dir = tempfile::tempdir().expect("dir");
+        let dir = harness::tempdir();
         (Arc::new(TestMember { dir, told: Mutex::default(), members, received }), messages)
     }
 
@@ -202,7 +194,7 @@ pub async fn pair() -> (Node, Node) {
 
 impl Node {
     pub async fn next(&mut self) -> Message {
-        let next = tokio::time::timeout(Duration::from_secs(10), self.messages.recv());
+        let next = tokio::time::timeout(harness::wait_max(), self.messages.recv());
         next.await.expect("a message in time").expect("a member")
     }
 }
@@ -213,12 +205,15 @@ impl Drop for Node {
     }
 }
 
-pub async fn until(what: &str, check: impl Fn() -> bool) {
-    let start = Instant::now();
-    while !check() {
-        assert!(start.elapsed() < Duration::from_secs(20), "waited in vain until {what}");
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
+/// Returns once `holds` is true, while tasks of the test go on. `what` completes "waiting until …".
+pub async fn until(what: &str, holds: impl Fn() -> bool) {
+    let waiting = async {
+        while !holds() {
+            tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+        }
+    };
+    let waited = tokio::time::timeout(harness::wait_max(), waiting).await;
+    assert!(waited.is_ok(), "gave up waiting until {what}");
 }
 
 pub fn message(kind: MessageType, from: u64, to: u64, index: u64) -> Message {

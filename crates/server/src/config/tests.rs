@@ -95,7 +95,7 @@ fn read_case(input: &str) -> Case {
 }
 
 fn run(case: &Case) -> String {
-    let dir = tempfile::tempdir().expect("a temporary directory");
+    let dir = harness::tempdir();
     let mut args = split_words(case.args.as_deref().unwrap_or_default());
     if let Some(file) = &case.file {
         let path = dir.path().join("etcd.yml");

@@ -8,7 +8,7 @@ use super::*;
 
 /// Runs `log` with lines going to a file, and returns the file.
 fn logged(level: LogLevel, format: LogFormat, log: impl FnOnce()) -> String {
-    let dir = tempfile::tempdir().expect("a temporary directory");
+    let dir = harness::tempdir();
     let path = dir.path().join("m.log");
     let layer = ZapLayer::new(level, format, &[LogOutput::File(path.clone())], None).expect("an open file");
     let filter = layer.filter();
@@ -90,7 +90,7 @@ fn levels_above_error() {
 
 #[test]
 fn rotation_by_size_keeps_some() {
-    let dir = tempfile::tempdir().expect("a temporary directory");
+    let dir = harness::tempdir();
     let path = dir.path().join("m.log");
     std::fs::write(dir.path().join("m-notes.log"), "not ours").expect("a file beside");
     let mut file = sink::LogFile::open(&path, Some(Rotation::by_size(1, 2))).expect("an open file");

@@ -2,10 +2,10 @@
 
 mod fake;
 mod http;
-mod peer;
 
 use std::{convert::Infallible, env, fmt::Write, fs, path::PathBuf, time::Duration};
 
+use harness::Place;
 use ::http::{HeaderMap, HeaderName, HeaderValue};
 use bytes::Bytes;
 use http::{Case, answer_lines, parse_cases};
@@ -56,13 +56,14 @@ async fn answers_are_those_of_a_real_gateway() {
 /// The same cases against a real etcd; `UPDATE_GOLDENFILES=1` records what it answers.
 #[tokio::test]
 async fn a_real_gateway_answers_as_recorded() {
-    let Some(etcd) = peer::start("3.7.3").await else { return };
+    let Some(program) = harness::peer("etcd-3.7.3", "etcd") else { return };
+    let etcd = Place::new(program).start(&[]);
     let mut text =
         fs::read_to_string(golden()).unwrap().lines().take_while(|l| l.starts_with('#')).collect::<Vec<_>>().join("\n");
     text.push('\n');
     let update = env::var_os("UPDATE_GOLDENFILES").is_some();
     for case in cases() {
-        let found = case.run(&etcd.address).await;
+        let found = case.run(etcd.address()).await;
         if !update {
             assert_eq!(found, case.expected, "{} {}", case.head.join(" | "), case.body);
         }

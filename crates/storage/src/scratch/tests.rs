@@ -34,7 +34,7 @@ fn all_from(map: &Scratch<8>, from: &[u8], to: &[u8], keys_max: usize) -> Vec<(B
 #[test]
 fn is_as_a_map_in_memory() {
     for seed in 0..20 {
-        let (dir, mut random) = (tempfile::tempdir().unwrap(), Random(seed));
+        let (dir, mut random) = (harness::tempdir(), Random(seed));
         let mut map = scratch(dir.path(), 2000 + 500 * seed as usize);
         let mut model = BTreeMap::new();
         for step in 0..3000u64 {

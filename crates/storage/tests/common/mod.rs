@@ -1,20 +1,12 @@
 //! What the tests share.
 #![allow(dead_code, reason = "each test binary uses some of it")]
 
-#[path = "../../../bolt/tests/common/disk.rs"]
-pub mod disk;
-pub mod etcd;
-#[path = "../../../bolt/tests/common/rng.rs"]
-mod rng;
-
 use std::{
     ops::ControlFlow,
     path::{Path, PathBuf},
     time::Duration,
 };
 
-#[allow(unused_imports, reason = "each test file uses a part")]
-pub use self::rng::Rng;
 use prost::Message;
 use storage::{Backend, Bucket, Options, Read, RevisionKey, schema};
 
@@ -113,21 +105,4 @@ pub fn check_units(read: &impl Read) -> u64 {
         assert_eq!(proto::mvccpb::KeyValue::decode(&value[..]).map(|kv| kv.mod_revision), Ok(main));
     }
     index
-}
-
-/// The directory of a real etcd, or `None` after having said why the test skips.
-pub fn peer(version: &str) -> Option<PathBuf> {
-    let root = std::env::var_os("LOCKGATE_PEERS").map(PathBuf::from).or_else(|| {
-        let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
-        let home = || std::env::var_os("HOME").map(|h| PathBuf::from(h).join(".cache"));
-        Some(cache.or_else(home)?.join("lockgate/peers"))
-    });
-    let dir = root.map(|r| r.join(format!("etcd-{version}"))).filter(|d| d.join("etcd").exists());
-    if dir.is_none() {
-        let reason =
-            format!("no real etcd {version} found: set LOCKGATE_PEERS to a dir with etcd-{version}/etcd in it");
-        assert!(std::env::var_os("LOCKGATE_REQUIRE_PEERS").is_none_or(|v| v != "1"), "{reason}");
-        eprintln!("SKIPPED: {reason}");
-    }
-    dir
 }

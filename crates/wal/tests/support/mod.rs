@@ -1,8 +1,6 @@
 //! Builders shared by the tests of this crate.
 #![allow(dead_code, reason = "every test file uses another part")]
 
-pub mod peers;
-
 use bytes::Bytes;
 use memdisk::{Cut, MemDisk};
 use proto::{

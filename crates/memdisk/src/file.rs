@@ -1,5 +1,5 @@
-//! Disks that crash and disks that fail, for tests; those of `storage` too.
-#![allow(dead_code, reason = "each test file uses a part")]
+//! A database file that remembers every operation, so that a test can make the file of any power cut, or fail from any
+//! operation on.
 
 use std::{
     fs::File,
@@ -11,29 +11,30 @@ use std::{
 };
 
 use bolt::{Disk, Map};
+use random::Random;
 
-use crate::common::Rng;
-
-#[derive(Clone)]
+/// A change of the file.
+#[derive(Debug, Clone)]
 pub enum Op {
     Write { at: u64, bytes: Vec<u8> },
     SetLen(u64),
     Sync,
 }
 
-/// A file in memory that remembers everything done to it, and fails from a chosen operation on.
-pub struct TestDisk {
+/// A temporary file that records its changes and fails from a chosen operation on.
+#[derive(Debug)]
+pub struct FileDisk {
     file: File,
     ops: Mutex<Vec<Op>>,
     /// Operations until the first failure; negative for never.
     left: AtomicI64,
 }
 
-impl TestDisk {
-    pub fn new(image: &[u8]) -> TestDisk {
+impl FileDisk {
+    pub fn new(image: &[u8]) -> FileDisk {
         let mut file = tempfile::tempfile().expect("file");
         file.write_all(image).expect("write");
-        TestDisk { file, ops: Mutex::default(), left: AtomicI64::new(-1) }
+        FileDisk { file, ops: Mutex::default(), left: AtomicI64::new(-1) }
     }
 
     /// Lets `n` more operations through, then fails every one.
@@ -67,7 +68,7 @@ impl TestDisk {
     }
 }
 
-impl Disk for TestDisk {
+impl Disk for FileDisk {
     fn len(&self) -> io::Result<u64> {
         Disk::len(&self.file)
     }
@@ -96,7 +97,7 @@ impl Disk for TestDisk {
     }
 }
 
-/// What of the operations since the last sync had reached the disk when the power went.
+/// Which of the operations since the last sync had reached the disk when the power was cut.
 #[derive(Clone, Copy, Debug)]
 pub enum Survives {
     Nothing,
@@ -105,12 +106,12 @@ pub enum Survives {
     Prefix,
     /// Any of the 512-byte sectors, in no order.
     Sectors,
-    /// As sectors, but every single byte for itself: worse than any disk, yet a checksum must notice.
+    /// Any of the single bytes: worse than any real disk, yet a checksum must notice.
     Bytes,
 }
 
-/// The file after a power cut that came when `ops` had been asked for.
-pub fn crash(base: &[u8], ops: &[Op], survives: Survives, rng: &mut Rng) -> Vec<u8> {
+/// Returns the file after a power cut at the end of `ops`.
+pub fn crash(base: &[u8], ops: &[Op], survives: Survives, rng: &mut Random) -> Vec<u8> {
     let synced = ops.iter().rposition(|op| matches!(op, Op::Sync)).map_or(0, |i| i + 1);
     let mut image = base.to_vec();
     for op in &ops[..synced] {
@@ -129,7 +130,7 @@ pub fn crash(base: &[u8], ops: &[Op], survives: Survives, rng: &mut Rng) -> Vec<
             }
             Survives::Prefix => {}
             Survives::Sectors => {
-                let (mut bits, odds) = (Rng::new(rng.next()), 1 + rng.below(4));
+                let (mut bits, odds) = (Random::new(rng.next()), 1 + rng.below(4));
                 let (mut sector, mut kept) = (u64::MAX, false);
                 apply(&mut image, op, &mut |at| {
                     if at / 512 != sector {
@@ -139,7 +140,7 @@ pub fn crash(base: &[u8], ops: &[Op], survives: Survives, rng: &mut Rng) -> Vec<
                 });
             }
             Survives::Bytes => {
-                let mut bits = Rng::new(rng.next());
+                let mut bits = Random::new(rng.next());
                 apply(&mut image, op, &mut |_| bits.one_in(2));
             }
         }
@@ -147,7 +148,7 @@ pub fn crash(base: &[u8], ops: &[Op], survives: Survives, rng: &mut Rng) -> Vec<
     image
 }
 
-/// Carries out an operation on the bytes that `keep` (by offset in the operation) lets through.
+/// Carries out an operation on the bytes for which `keep` is true, by their offset in the operation.
 fn apply(image: &mut Vec<u8>, op: &Op, keep: &mut dyn FnMut(u64) -> bool) {
     match op {
         Op::Sync => {}
