@@ -10,11 +10,13 @@
 //! A test waits for a condition ([`until`]), never for a duration, and all waits share one generous limit ([`wait_max`]).
 
 mod http;
+mod kubectl;
 mod member;
 mod peer;
 mod port;
 mod process;
 mod proxy;
+mod restarted;
 mod scratch;
 mod seed;
 mod tool;
@@ -22,16 +24,19 @@ mod wait;
 
 pub use self::{
     http::{Reply, request},
+    kubectl::{Kubectl, kubectl},
     member::{Group, Member, Place},
     peer::{ETCD, etcd_dir, peer, skip},
     port::Port,
     process::{Ended, Process, spawn_child},
     proxy::Proxy,
+    restarted::Restarted,
     scratch::{scratch_root, tempdir},
     seed::seed,
     tool::{Output, run},
     wait::{until, until_some, wait_max},
 };
+pub use rustix::process::Signal;
 pub use tempfile::TempDir;
 
 /// Conditions that async tests wait for, and connections of the Rust client.

@@ -8,12 +8,18 @@ pub const ETCD: &str = "3.7.3";
 /// A program of a peer, such as `peer("bbolt-1.5.0", "bbolt")`. Without it the test is skipped, see [`skip`].
 #[track_caller]
 pub fn peer(dir: &str, program: &str) -> Option<PathBuf> {
-    let path = cache().join(dir).join(program);
-    if path.is_file() {
-        return Some(path);
+    let found = find(dir, program);
+    if found.is_none() {
+        let path = cache().join(dir).join(program);
+        skip(&format!("{} is missing; set LOCKGATE_PEERS or run `cargo xtask interop fetch`", path.display()));
     }
-    skip(&format!("{} is missing; set LOCKGATE_PEERS or run `cargo xtask interop fetch`", path.display()));
-    None
+    found
+}
+
+/// A program of a peer, if it is in the cache.
+pub(crate) fn find(dir: &str, program: &str) -> Option<PathBuf> {
+    let path = cache().join(dir).join(program);
+    path.is_file().then_some(path)
 }
 
 /// The directory of a release of etcd, with `etcd`, `etcdctl` and `etcdutl` in it.
