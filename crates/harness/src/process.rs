@@ -46,8 +46,21 @@ impl Ended {
 impl Process {
     /// Starts `command` without input, with its output in the new file `log`.
     #[track_caller]
-    pub fn start(mut command: Command, log: &Path) -> Process {
+    pub fn start(command: Command, log: &Path) -> Process {
         let file = File::create(log).unwrap_or_else(|error| panic!("failed to create {}: {error}", log.display()));
+        Process::start_with(command, log, file)
+    }
+
+    /// Starts `command` without input, with its output at the end of `log`, after that of earlier processes.
+    #[track_caller]
+    pub fn start_appending(command: Command, log: &Path) -> Process {
+        let file = File::options().create(true).append(true).open(log);
+        let file = file.unwrap_or_else(|error| panic!("failed to open {}: {error}", log.display()));
+        Process::start_with(command, log, file)
+    }
+
+    #[track_caller]
+    fn start_with(mut command: Command, log: &Path, file: File) -> Process {
         let copy = file.try_clone().unwrap_or_else(|error| panic!("failed to share {}: {error}", log.display()));
         command.stdin(Stdio::null()).stdout(copy).stderr(file);
         let shown = format!("{:?}", command.get_program());
@@ -112,6 +125,23 @@ impl Process {
         }
     }
 
+    /// Waits until the process has written its ports file (`--ports-file`), and returns the file's contents.
+    #[track_caller]
+    pub fn wait_ports(&mut self, file: &Path) -> serde_json::Value {
+        let id = self.id();
+        // A process that was killed leaves its file behind.
+        let read = || {
+            let text = fs::read_to_string(file).ok()?;
+            let ports: serde_json::Value = serde_json::from_str(&text).expect("a ports file is complete JSON");
+            (ports["pid"] == id).then_some(ports)
+        };
+        let what = format!("process {id} has written {}", file.display());
+        if let Err(ended) = self.wait_until(&what, |_| read().is_some()) {
+            panic!("ended with {} before it wrote {}:\n{}", ended.status, file.display(), ended.log);
+        }
+        read().unwrap_or_else(|| panic!("{} was removed or replaced", file.display()))
+    }
+
     /// Waits until the process ends by itself.
     #[track_caller]
     pub fn wait_end(&mut self) -> Ended {
@@ -147,7 +177,8 @@ impl Drop for Process {
     }
 }
 
-fn tail(log: &str) -> String {
+/// The end of a log, as it is printed when a test fails.
+pub fn tail(log: &str) -> String {
     let lines: Vec<&str> = log.lines().collect();
     lines[lines.len().saturating_sub(TAIL_LINES)..].join("\n")
 }

@@ -10,7 +10,7 @@ use std::{
 
 pub use self::{group::Group, place::Place};
 use crate::{
-    Output, Port,
+    Output, Port, Reply,
     process::{Ended, Process},
     request,
 };
@@ -85,6 +85,19 @@ impl Member {
     #[track_caller]
     pub fn wait_log(&mut self, text: &str) {
         self.process.wait_log(text);
+    }
+
+    /// Waits until the member has written its ports file, and returns the file's contents.
+    #[track_caller]
+    pub fn wait_ports(&mut self, file: &Path) -> serde_json::Value {
+        self.process.wait_ports(file)
+    }
+
+    /// Sends a request to the member's client port and returns the reply.
+    #[track_caller]
+    pub fn request(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Reply {
+        let reply = request(&self.address, method, path, headers, body);
+        reply.unwrap_or_else(|error| panic!("{method} {path} on {}: {error}", self.address))
     }
 
     pub fn has_ended(&mut self) -> bool {
