@@ -1,8 +1,5 @@
-//! One step of the controller with 100 versions of 200 gates: the decision alone, and reading the registries, which a controller
-//! does once for each.
-
-#[path = "../tests/support/mod.rs"]
-mod support;
+//! One step of the controller with 100 versions of 200 gates: the decision alone, and reading the registries, each of which
+//! a controller reads once.
 
 use std::{collections::BTreeMap, hint::black_box};
 
@@ -14,12 +11,15 @@ use featureset::{
     object::ClusterOperator,
     sync::{World, sync},
 };
+use featuretest::{
+    Cluster,
+    cluster::{KEEP_SECONDS, NAMESPACE, registry, seconds_of},
+};
 use serde_json::{Value, json};
-use support::{Cluster, NAMESPACE, registry};
 
 type Registries = BTreeMap<String, Result<Registry, String>>;
 
-/// A cluster that has come to rest in a preview set.
+/// A cluster in a preview set, in which nothing is left to write.
 fn settled() -> (Cluster, Registry) {
     let gates: Vec<String> = (0..200).map(|i| format!("GateWithAnOrdinaryName{i:03}:TechPreviewNoUpgrade")).collect();
     let gates: Vec<&str> = gates.iter().map(String::as_str).collect();
@@ -58,12 +58,12 @@ fn decide(cluster: &Cluster, own: &Registry, registries: &Registries, set: &str,
         cluster_operator: cluster.cluster_operator.as_ref(),
         registries,
         registry_objects: &cluster.registries,
-        keep_registries_seconds: support::KEEP_SECONDS,
+        keep_registries_seconds: KEEP_SECONDS,
         definitions: &cluster.definitions.look(),
         audit: &Trail::read(trail),
         acks: &cluster.acks,
         now: (0, "2026-01-01T00:00:00Z"),
-        seconds_of: support::seconds_of,
+        seconds_of,
     };
     sync(&world).len()
 }

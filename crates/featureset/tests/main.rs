@@ -3,5 +3,4 @@
 mod openshift;
 mod properties;
 mod scripts;
-mod support;
 mod sync;

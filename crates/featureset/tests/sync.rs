@@ -1,7 +1,5 @@
 //! Runs the scenarios of `testdata/sync`: the controller, step by step. `UPDATE_GOLDENFILES=1` rewrites what they print.
 
-use crate::support;
-
 use std::{collections::BTreeMap, fs, path::Path};
 
 use featureset::{
@@ -10,8 +8,11 @@ use featureset::{
     object::{Condition, FEATURE_SET_IN_FORCE, FeatureGate, InForce, StatusRow},
     sync::{FieldWrite, Held, Write},
 };
+use featuretest::{
+    Cluster,
+    cluster::{Validation, registry},
+};
 use serde_json::{Value, json};
-use support::{Cluster, Judge, registry};
 
 #[test]
 fn scripts() {
@@ -45,7 +46,7 @@ impl Script {
     fn run(&mut self, line: &str) -> Option<String> {
         let words: Vec<&str> = line.split_whitespace().collect();
         match words.as_slice() {
-            // What a release brings: `release 1.4.0 A:Default B:TechPreviewNoUpgrade`.
+            // The registry of a release: `release 1.4.0 A:Default B:TechPreviewNoUpgrade`.
             ["release", version, gates @ ..] => {
                 self.known.insert(version.to_string(), registry(version, gates));
             }
@@ -58,15 +59,15 @@ impl Script {
                 self.cluster.cluster_version_unreadable = Some(why.join(" "));
             }
             ["choose", set] => self.cluster.choose(json!({"featureSet": set})),
-            // Anything, as a definition that was loosened takes it; without a word none at all.
+            // Any spec, as a loosened definition accepts it, or none.
             ["spec"] => {
                 self.cluster.feature_gate.as_mut().unwrap().spec =
                     serde_json::from_value::<FeatureGate>(json!({})).unwrap().spec
             }
             ["spec", spec] => self.cluster.choose(serde_json::from_str(spec).unwrap()),
-            ["definition", "loose"] => self.cluster.judge = Judge::Loose,
-            ["definition", "ratcheting"] => self.cluster.judge = Judge::Ratcheting,
-            ["definition", "exact"] => self.cluster.judge = Judge::Exact,
+            ["definition", "loose"] => self.cluster.validation = Validation::Loose,
+            ["definition", "ratcheting"] => self.cluster.validation = Validation::Ratcheting,
+            ["definition", "exact"] => self.cluster.validation = Validation::Exact,
             ["choose"] => self.cluster.choose(json!({})),
             ["custom", names @ ..] => {
                 let with = |mark| names.iter().filter_map(|name| name.strip_prefix(mark)).collect::<Vec<_>>();
@@ -88,13 +89,13 @@ impl Script {
                 );
                 object["data"]["registry.json"] = text.into();
             }
-            // Made by somebody else, with a digest that is right: `forge 1.4.0 OKD A` turns A round in one set.
+            // A forged registry with a correct digest: `forge 1.4.0 OKD A` inverts A in one set.
             ["forge", version, set, gate] => {
                 let is_it = |object: &&mut Value| featureset::config_map::version_of(object) == Some(version);
                 forge(self.cluster.registries.iter_mut().find(is_it).unwrap(), set, gate);
             }
             ["corrupt", "audit"] => self.cluster.audit[0]["data"]["000001"] = "{".into(),
-            // By hand: `edit 1.4.0 A` turns the row round and puts A into both lists.
+            // An edit by hand: `edit 1.4.0 A` puts A into both lists of the row.
             ["edit", version, gate] => {
                 let rows = &mut self.cluster.feature_gate.as_mut().unwrap().status.feature_gates;
                 let row = rows.iter_mut().find(|row| row.version == *version).unwrap();
@@ -127,7 +128,7 @@ impl Script {
             ["set", name, gate, value, manager] => {
                 self.cluster.definitions.get(name).set(gate, *value == "on", manager)
             }
-            // What the API does with applies: `refuse jobs.g.io WHY`; and what the controller remembers of it.
+            // The API refuses applies: `refuse jobs.g.io WHY`. `again` and `contested` set the memory of the controller.
             ["refuse", name, why @ ..] => {
                 drop(self.cluster.definitions.refusing.insert(name.to_string(), why.join(" ")))
             }
@@ -146,7 +147,7 @@ impl Script {
             ["calm", name] => drop(self.cluster.definitions.held.remove(*name)),
             ["no-definitions", why @ ..] => self.cluster.definitions.unreadable = Some(why.join(" ")),
             ["wait", seconds] => self.cluster.now += seconds.parse::<i64>().unwrap(),
-            // The controller of a version runs until it comes to rest: `run 1.4.0`.
+            // The controller of a version runs until nothing is left to write: `run 1.4.0`.
             ["run", version] => {
                 let writes = self.cluster.settle(&self.known[*version].clone());
                 return Some(self.describe(&writes));
@@ -156,7 +157,7 @@ impl Script {
                 let trail = featureset::audit::Trail::read(&self.cluster.audit).unwrap();
                 return Some(trail.entries.iter().map(|entry| format!("{:?} {}\n", entry.kind, entry.set)).collect());
             }
-            // It is killed after some writes of one step: `die 1.4.0 1`.
+            // The controller is killed after some writes of one step: `die 1.4.0 1`.
             ["die", version, count] => {
                 let writes = self.cluster.step(&self.known[*version].clone());
                 let done: Vec<Write> = writes.into_iter().take(count.parse().unwrap()).collect();
@@ -193,7 +194,7 @@ impl Script {
         for row in &object.status.feature_gates {
             text += &format!("row {}:{}\n", row.version, gates(row));
         }
-        let in_force = InForce::of(object).map_or_else(String::new, |in_force| told(object, &in_force));
+        let in_force = InForce::of(object).map_or_else(String::new, |in_force| show_in_force(object, &in_force));
         text += &in_force;
         let problem = |condition: &&Condition| condition.is_true() && condition.kind != FEATURE_SET_IN_FORCE;
         for condition in object.status.conditions.iter().filter(problem) {
@@ -208,8 +209,8 @@ impl Script {
     }
 }
 
-/// Only where it is not what the object shows.
-fn told(object: &FeatureGate, in_force: &InForce) -> String {
+/// The set in force, if the object shows another one.
+fn show_in_force(object: &FeatureGate, in_force: &InForce) -> String {
     let others: String = in_force.others.iter().map(|(version, set)| format!(", of {version}: {set}")).collect();
     let is_shown = object.set_in_force() == object.spec.feature_set.clone().unwrap_or_default();
     if is_shown && others.is_empty() { String::new() } else { format!("rows of {}{others}\n", in_force.set) }
@@ -244,7 +245,7 @@ fn gates(row: &StatusRow) -> String {
     on.chain(row.disabled.iter().map(|gate| format!(" -{}", gate.name))).collect()
 }
 
-/// Within one second, whoever owns the choice made it, and not whoever made the object.
+/// If two managers write within one second, the owner of the choice made it, and not the creator of the object.
 #[test]
 fn the_trail_names_who_chose() {
     let mut cluster = Cluster::default();
@@ -266,9 +267,8 @@ fn the_trail_names_who_chose() {
     assert_eq!(trail.entries.last().unwrap().actor.as_deref(), Some("kubectl-patch"));
 }
 
-/// A history of 100 versions with 200 gates fits into an object of the API (1.5 MiB in etcd), and a step is quick.
+/// A history of 100 versions with 200 gates fits into an object of the API (1.5 MiB in etcd).
 #[test]
-#[expect(clippy::disallowed_methods, reason = "it measures")]
 fn a_long_history_fits() {
     let mut cluster = Cluster::default();
     let gates: Vec<String> = (0..200).map(|i| format!("GateWithAnOrdinaryName{i:03}:TechPreviewNoUpgrade")).collect();
@@ -283,8 +283,6 @@ fn a_long_history_fits() {
     let object = cluster.feature_gate.as_ref().unwrap();
     assert!(object.status.feature_gates.iter().all(|row| row.enabled.len() == 200) && object.versions().len() == 100);
     let bytes = serde_json::to_string(object).unwrap().len();
-    let begin = std::time::Instant::now();
     assert!(cluster.step(&registries[0]).is_empty());
-    println!("{bytes} bytes; a step without a write, registries read before: {:?}", begin.elapsed());
     assert!(bytes < 1_000_000, "{bytes} bytes");
 }

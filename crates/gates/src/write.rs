@@ -60,23 +60,23 @@ mod tests {
 
     #[test]
     fn all_or_nothing() {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = harness::tempdir();
         let (one, other) = (dir.path().join("one"), dir.path().join("one/other"));
         fs::write(&one, "old").unwrap();
         fs::set_permissions(&one, fs::Permissions::from_mode(0o640)).unwrap();
-        // A file is no folder, also for root, who may write anywhere.
+        // The write of a file below another file fails, also for root, who may write anywhere.
         let error = format!("{:#}", write_all(&[(&one, "new"), (&other, "new")]).unwrap_err());
         assert!(error.starts_with(&format!("failed to write {}", other.display())), "{error}");
         assert_eq!(fs::read_to_string(&one).unwrap(), "old");
         write(&one, "new").unwrap();
         assert_eq!(fs::read_to_string(&one).unwrap(), "new");
         assert_eq!(fs::metadata(&one).unwrap().permissions().mode() & 0o777, 0o640);
-        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1, "nothing is left beside");
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1, "no temporary file is left");
     }
 
     #[test]
     fn a_link_stays_a_link() {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = harness::tempdir();
         let link = dir.path().join("link");
         fs::write(dir.path().join("real"), "old").unwrap();
         std::os::unix::fs::symlink("real", &link).unwrap();

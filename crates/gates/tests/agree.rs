@@ -1,11 +1,10 @@
-//! One answer from all: the row that the controller writes, the row that `render` puts into a manifest, the shipped manifest of a set,
-//! and what `plan` says would flip.
-
-use crate::support;
+//! Equal results: the row that the controller writes, the row that `render` puts into a manifest, the shipped manifest of a
+//! set, and the changes that `plan` shows.
 
 use std::{collections::BTreeSet, fs, path::Path};
 
 use featureset::{GatesFile, Registry, Row, Set, object::FeatureGate, set::LISTED, yaml::objects};
+use featuretest::Cluster;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -28,7 +27,7 @@ fn file() -> impl Strategy<Value = String> {
     })
 }
 
-/// A set, and what to turn on and off in the custom one.
+/// A set, and the gates to turn on and off if it is the custom one.
 fn choice() -> impl Strategy<Value = (Set, [Vec<String>; 2])> {
     let names = prop::collection::btree_set(0..6usize, 0..4);
     let sets = prop::sample::select(vec![Set::Default, Set::Okd, Set::TechPreview, Set::DevPreview, Set::Custom]);
@@ -54,7 +53,7 @@ fn row_of(path: &Path) -> Row {
 
 fn of_controller(text: &str, spec: &Value) -> Row {
     let own = Registry::of_file(&GatesFile::parse(text).unwrap(), VERSION).unwrap();
-    let mut cluster = support::Cluster::default();
+    let mut cluster = Cluster::default();
     cluster.history(VERSION, &[VERSION]);
     cluster.settle(&own);
     cluster.choose(spec.clone());
@@ -71,8 +70,8 @@ fn named(plan: &str, word: &str) -> BTreeSet<String> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
     #[test]
-    fn all_give_one_answer(text in file(), (set, [on, off]) in choice()) {
-        let dir = tempfile::tempdir().unwrap();
+    fn commands_and_controller_agree(text in file(), (set, [on, off]) in choice()) {
+        let dir = harness::tempdir();
         fs::write(dir.path().join("gates.toml"), &text).unwrap();
         let custom = json!({"enabled": on, "disabled": off});
         let mut spec = json!({"featureSet": set.wire()});

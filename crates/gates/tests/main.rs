@@ -2,5 +2,3 @@
 
 mod agree;
 mod story;
-#[path = "../../featureset/tests/support/mod.rs"]
-mod support;

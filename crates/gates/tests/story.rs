@@ -1,10 +1,10 @@
-//! The life of gates, by commands alone, in a folder of its own.
+//! The life of gates by commands alone, in a directory of its own.
 
 use std::{fs, path::Path, process::Command};
 
-use tempfile::TempDir;
+use harness::{Output, TempDir};
 
-const START: &str = r#"# Ours.
+const START: &str = r#"# A comment.
 schema = 1
 version = "1.4.0"
 
@@ -21,7 +21,7 @@ struct World {
 
 impl World {
     fn new() -> World {
-        let world = World { dir: tempfile::tempdir().unwrap() };
+        let world = World { dir: harness::tempdir() };
         world.write("gates.toml", START);
         world
     }
@@ -76,7 +76,7 @@ impl World {
         }
     }
 
-    /// Every file with its content, to see that nothing changed.
+    /// Every file with its content, for comparisons.
     fn all(&self) -> Vec<(String, String)> {
         fn walk(dir: &Path, all: &mut Vec<(String, String)>) {
             for entry in fs::read_dir(dir).unwrap() {
@@ -102,7 +102,7 @@ fn enabled(world: &World, set: &str) -> Vec<String> {
 }
 
 #[test]
-fn from_nothing_to_default_and_out() {
+fn a_gate_is_added_promoted_and_retired() {
     let world = World::new();
     world.good(&world.add("FastPath", ""));
     assert_eq!(enabled(&world, "DevPreviewNoUpgrade"), [""; 0]);
@@ -136,7 +136,7 @@ fn from_nothing_to_default_and_out() {
 }
 
 #[test]
-fn verify_finds_drift_and_render_mends_it() {
+fn verify_finds_drift_and_render_fixes_it() {
     let world = World::new();
     let said = world.bad("verify");
     assert!(said.contains("gates.rs is missing"), "{said}");
@@ -208,9 +208,9 @@ fn a_dry_run_and_a_refusal_change_nothing() {
     assert_eq!(world.all(), before);
 }
 
-/// A profile goes, or the major release changes: what was made for it must not stay in the folder.
+/// After the end of a profile or of a major release, its manifests must not stay in the directory.
 #[test]
-fn manifests_that_are_made_no_more_are_found_and_removed() {
+fn obsolete_manifests_are_found_and_removed() {
     let world = World::new();
     world.write("gates.toml", &START.replace("\"1.4.0\"", "\"1.4.0\"\nprofiles = [\"a\", \"b\"]"));
     world.good("render");
@@ -227,9 +227,9 @@ fn manifests_that_are_made_no_more_are_found_and_removed() {
     world.good("render");
 }
 
-/// A slip of the pen in [output] costs nobody a file.
+/// A typo in [output] must not overwrite a file.
 #[test]
-fn outputs_are_not_written_over_what_people_wrote() {
+fn outputs_do_not_overwrite_other_files() {
     let world = World::new();
     world.good("render");
     let mine = "fn main() {}\n";
@@ -253,7 +253,7 @@ fn outputs_are_not_written_over_what_people_wrote() {
 }
 
 #[test]
-fn ends_of_lines_stay_as_they_are() {
+fn line_endings_are_kept() {
     let world = World::new();
     world.write("gates.toml", &START.replace('\n', "\r\n"));
     world.good(&world.add("A", ""));
@@ -261,7 +261,7 @@ fn ends_of_lines_stay_as_they_are() {
     assert!(text.contains("[gate.A]\r\n") && text.matches('\n').count() == text.matches("\r\n").count(), "{text:?}");
 }
 
-/// A bug: in a checkout with CRLF all that is made was out of date, and "has 34 lines, should have 34".
+/// Regression: in a checkout with CRLF, all generated files were out of date: "has 34 lines, should have 34".
 #[test]
 fn a_checkout_with_crlf_is_up_to_date() {
     let world = World::new();
@@ -280,9 +280,9 @@ fn a_checkout_with_crlf_is_up_to_date() {
     }
 }
 
-/// A bug: gates.toml had the change already when a file that is made from it could not be written.
+/// Regression: gates.toml already had the change when a generated file could not be written.
 #[test]
-fn what_cannot_be_written_changes_nothing() {
+fn a_failed_write_changes_nothing() {
     let world = World::new();
     world.write("gates", "a file in the place of a folder");
     let before = world.all();
@@ -294,7 +294,7 @@ fn what_cannot_be_written_changes_nothing() {
 }
 
 #[test]
-fn who_starts_from_nothing_is_told_how() {
+fn a_missing_gates_file_is_explained() {
     let world = World::new();
     fs::remove_file(world.path("gates.toml")).unwrap();
     for line in [&world.add("A", ""), "list", "verify", "render", "plan --to OKD", "promote A --to Default"] {
@@ -305,9 +305,9 @@ fn who_starts_from_nothing_is_told_how() {
     world.good(&world.add("A", ""));
 }
 
-/// Evidence is needed for Default; given for a preview it is told, and holds up nobody.
+/// Evidence is required for Default. For a preview it is only reported.
 #[test]
-fn evidence_is_told_wherever_it_is_given() {
+fn evidence_is_reported_for_every_set() {
     let world = World::new();
     world.good(&world.add("A", ""));
     world.write("few/1.XML", "<testsuite><testcase name=\"[FeatureGate:A] one\"/></testsuite>");
@@ -333,7 +333,7 @@ fn evidence_is_told_wherever_it_is_given() {
 }
 
 #[test]
-fn exceptions_are_the_only_way_round_and_are_shown() {
+fn exceptions_replace_evidence_and_are_listed() {
     let world = World::new();
     world.good(&world.add("A", ""));
     world.write("gate-exceptions.toml", "[[exception]]\ngate = \"A\"\nset = \"Default\"\n");
@@ -353,7 +353,7 @@ fn exceptions_are_the_only_way_round_and_are_shown() {
 }
 
 #[test]
-fn plans_tell_what_would_be() {
+fn plans_show_the_result() {
     let world = World::new();
     world.good(&world.add("A", "--set TechPreviewNoUpgrade"));
     world.good(&world.add("B", "--set DevPreviewNoUpgrade --reversible --depends-on A"));
@@ -424,7 +424,7 @@ fn a_gate_that_fields_follow_is_not_retired() {
 }
 
 #[test]
-fn bootstrap_gets_one_row_for_the_payload() {
+fn bootstrap_renders_one_row_for_the_payload() {
     let world = World::new();
     world.good(&world.add("A", "--set TechPreviewNoUpgrade"));
     let manifest = "apiVersion: config.openshift.io/v1\nkind: FeatureGate\nmetadata: {name: cluster, labels: {a: b}}\n\
@@ -469,25 +469,21 @@ fn bootstrap_gets_one_row_for_the_payload() {
     assert!(said.starts_with('{') && !world.path("-").exists(), "{said}");
 }
 
-/// Generated code is taken by the compilers it is for.
+/// Generated code is accepted by the compilers of its languages.
 #[test]
 fn generated_code_compiles() {
     let world = World::new();
     for name in ["FastPath", "net.slow-path", "4K", "Self", "ALL", "All", "Name", "-"] {
         world.good(&world.add(name, ""));
     }
-    let rustc = Command::new("rustc")
-        .args(["--edition", "2024", "--crate-type", "lib", "-D", "warnings", "--emit", "metadata", "-o"])
-        .arg(world.path("gates.rmeta"))
-        .arg(world.path("src/gates.rs"))
-        .output()
-        .unwrap();
-    assert!(rustc.status.success(), "{}", String::from_utf8_lossy(&rustc.stderr));
+    let mut rustc = Command::new("rustc");
+    rustc.args(["--edition", "2024", "--crate-type", "lib", "-D", "warnings", "--emit", "metadata", "-o"]);
+    Output::of(rustc.arg(world.path("gates.rmeta")).arg(world.path("src/gates.rs"))).ok();
     match Command::new("gofmt").arg("-l").arg(world.path("gates/gates.go")).output() {
         Ok(gofmt) => {
             let said = String::from_utf8_lossy(&gofmt.stdout).into_owned() + &String::from_utf8_lossy(&gofmt.stderr);
             assert!(gofmt.status.success() && said.is_empty(), "{said}\n{}", world.read("gates/gates.go"));
         }
-        Err(_) => eprintln!("SKIPPED: gofmt was not found"),
+        Err(error) => harness::skip(&format!("gofmt is missing: {error}")),
     }
 }

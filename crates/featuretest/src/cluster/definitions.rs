@@ -1,4 +1,4 @@
-//! Definitions in memory, and as much of server-side apply as the controller relies on.
+//! Definitions in memory, with the part of server-side apply that the controller relies on.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,7 +13,7 @@ pub struct Server {
     definitions: BTreeMap<String, Definition>,
     pub unreadable: Option<String>,
     pub held: BTreeMap<String, Vec<Held>>,
-    /// Definitions of which applies are refused, with what is said then.
+    /// The definitions that refuse applies, each with the reason given.
     pub refusing: BTreeMap<String, String>,
 }
 
@@ -57,7 +57,11 @@ impl Server {
             held.retain(|held| matches!(held, Held::Contested { .. }));
         }
         let definition = self.definitions.get_mut(&write.name).unwrap();
-        assert_eq!(write.config["metadata"]["resourceVersion"], definition.version.to_string(), "it has moved on");
+        assert_eq!(
+            write.config["metadata"]["resourceVersion"],
+            definition.version.to_string(),
+            "the definition has changed since the look"
+        );
         let items = write.config["spec"]["customFeatureGates"]["featureGates"].as_array().cloned().unwrap_or_default();
         let mut wanted: BTreeMap<&str, bool> =
             items.iter().map(|item| (item["name"].as_str().unwrap(), item["enabled"].as_bool().unwrap())).collect();
@@ -77,7 +81,7 @@ impl Server {
 }
 
 impl Definition {
-    /// A PUT of gates such as `A:alpha` or, set by their author, `B:beta=off`.
+    /// Writes gates such as `A:alpha` or, set by their author, `B:beta=off`.
     pub fn put(&mut self, words: &[&str]) {
         let old = std::mem::take(&mut self.gates);
         for word in words {
@@ -96,7 +100,7 @@ impl Definition {
         }
     }
 
-    /// An update: whoever changes a value has it.
+    /// Updates a value. A manager that changes it owns it.
     pub fn set(&mut self, name: &str, on: bool, manager: &str) {
         let gate = self.gates.iter_mut().find(|gate| gate.name == name).unwrap();
         if gate.enabled != Some(on) {

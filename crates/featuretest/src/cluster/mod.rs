@@ -1,8 +1,7 @@
-//! A cluster in memory: it keeps the objects that the controller's steps write, and counts the writes.
-#![allow(dead_code, reason = "each test file uses a part")]
+//! A cluster in memory, which keeps the objects that the controller's steps write.
 
 mod definitions;
-mod judge;
+mod validation;
 
 use std::{cell::RefCell, collections::BTreeMap};
 
@@ -16,8 +15,7 @@ use featureset::{
 };
 use serde_json::{Value, json};
 
-use definitions::Server;
-pub use judge::Judge;
+pub use self::{definitions::Server, validation::Validation};
 
 pub const NAMESPACE: &str = "lockgate-gates";
 
@@ -31,19 +29,20 @@ pub struct Cluster {
     pub audit: Vec<Value>,
     pub acks: Vec<Ack>,
     pub definitions: Server,
-    /// How the API judges what is written to the FeatureGate, and what it has refused of it as it is.
-    pub judge: Judge,
+    /// How the API validates writes of the FeatureGate.
+    pub validation: Validation,
+    /// The last write that the API refused, until the FeatureGate changes.
     refused: Option<Refused>,
     pub now: i64,
     made: u64,
-    /// Registries never change: read once, as reading a hundred takes long in a debug build.
+    /// Registries by their text. They never change, and reading a hundred of them takes long in a debug build.
     read: RefCell<BTreeMap<String, Result<Registry, String>>>,
 }
 
-/// How long registries are kept in these tests.
+/// The time that these clusters keep registries that no version needs.
 pub const KEEP_SECONDS: i64 = 300;
 
-/// Of times as [`Cluster::time`] writes them.
+/// The seconds of a time that `Cluster::time` has written.
 pub fn seconds_of(text: &str) -> Option<i64> {
     let (minutes, seconds) = text.strip_prefix("2026-01-01T00:")?.strip_suffix('Z')?.split_once(':')?;
     Some(minutes.parse::<i64>().ok()? * 60 + seconds.parse::<i64>().ok()?)
@@ -156,7 +155,7 @@ impl Cluster {
         }
     }
 
-    /// Steps until there is nothing to write; returns the writes.
+    /// Runs steps until there is nothing to write, and returns the writes.
     pub fn settle(&mut self, own: &Registry) -> Vec<Write> {
         let mut all = Vec::new();
         for _ in 0..10 {
@@ -171,10 +170,10 @@ impl Cluster {
                 }
             }
         }
-        panic!("the controller does not come to rest: {all:?}");
+        panic!("the controller still writes after 10 steps: {all:?}");
     }
 
-    /// False if the API refuses it, which the controller remembers of the object as it is.
+    /// Returns false if the API refuses the write, which the controller remembers for the object's present state.
     fn take(&mut self, write: Write) -> bool {
         let part = match &write {
             Write::FeatureGateStatus(_) => Some(Part::Status),
@@ -183,7 +182,7 @@ impl Cluster {
         };
         let there = self.feature_gate.as_ref().map(|object| &object.spec);
         if let (Some(part), Some(spec)) = (part, there)
-            && self.judge.refuses(part, spec)
+            && self.validation.refuses(part, spec)
         {
             self.refused = Some(Refused { part, why: "it is invalid".to_owned() });
             return false;

@@ -1,26 +1,26 @@
-//! What the API makes of a write beside a spec that does not fit the definition, as far as the controller meets it.
+//! Validation by the API when the stored spec does not fit the definition, as far as the controller meets it.
 
 use featureset::{Choice, object::FeatureGateSpec, sync::Part};
 use serde_json::Value;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Judge {
-    /// The definition takes anything.
+pub enum Validation {
+    /// The definition accepts anything.
     #[default]
     Loose,
-    /// It does not, but lets be what was wrong before, unless rules have to be asked about it: Kubernetes from 1.30 on, and ours.
+    /// Errors in unchanged values are ignored unless a rule has to read them, as in Kubernetes 1.30 and in Lockgate.
     Ratcheting,
-    /// Everything is judged at every write.
+    /// Every write is validated as a whole.
     Exact,
 }
 
-impl Judge {
+impl Validation {
     pub fn refuses(self, part: Part, there: &FeatureGateSpec) -> bool {
         let bad = Choice::of_spec(there).is_err() || there.missing;
         match (self, part) {
-            (Judge::Loose, _) => false,
-            (Judge::Ratcheting, Part::Status) => there.missing || has_another_type(there),
-            (Judge::Exact, Part::Status) => bad,
+            (Validation::Loose, _) => false,
+            (Validation::Ratcheting, Part::Status) => there.missing || has_another_type(there),
+            (Validation::Exact, Part::Status) => bad,
             (_, Part::Spec) => has_another_type(there),
         }
     }
