@@ -9,6 +9,7 @@
 //!
 //! A test waits for a condition ([`until`]), never for a duration, and all waits share one generous limit ([`wait_max`]).
 
+mod at_end;
 mod http;
 mod kubectl;
 mod member;
@@ -23,15 +24,16 @@ mod tool;
 mod wait;
 
 pub use self::{
+    at_end::AtEnd,
     http::{Reply, request},
     kubectl::{Kubectl, kubectl},
     member::{Group, Member, Place},
-    peer::{ETCD, etcd_dir, peer, skip},
+    peer::{ETCD, etcd_dir, peer, peers_dir, skip},
     port::Port,
-    process::{Ended, Process, spawn_child},
+    process::{Ended, Process, spawn_child, tail},
     proxy::Proxy,
     restarted::Restarted,
-    scratch::{scratch_root, tempdir},
+    scratch::{keep, scratch_root, tempdir},
     seed::seed,
     tool::{Output, run},
     wait::{until, until_some, wait_max},

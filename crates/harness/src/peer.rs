@@ -10,7 +10,7 @@ pub const ETCD: &str = "3.7.3";
 pub fn peer(dir: &str, program: &str) -> Option<PathBuf> {
     let found = find(dir, program);
     if found.is_none() {
-        let path = cache().join(dir).join(program);
+        let path = peers_dir().join(dir).join(program);
         skip(&format!("{} is missing; set LOCKGATE_PEERS or run `cargo xtask interop fetch`", path.display()));
     }
     found
@@ -18,7 +18,7 @@ pub fn peer(dir: &str, program: &str) -> Option<PathBuf> {
 
 /// A program of a peer, if it is in the cache.
 pub(crate) fn find(dir: &str, program: &str) -> Option<PathBuf> {
-    let path = cache().join(dir).join(program);
+    let path = peers_dir().join(dir).join(program);
     path.is_file().then_some(path)
 }
 
@@ -38,10 +38,8 @@ pub fn skip(reason: &str) {
 }
 
 /// `$LOCKGATE_PEERS`, or `lockgate/peers` in the user's cache.
-fn cache() -> PathBuf {
-    if let Some(dir) = env::var_os("LOCKGATE_PEERS") {
-        return dir.into();
-    }
-    let home = || PathBuf::from(env::var_os("HOME").unwrap_or_default()).join(".cache");
-    env::var_os("XDG_CACHE_HOME").map_or_else(home, PathBuf::from).join("lockgate/peers")
+pub fn peers_dir() -> PathBuf {
+    let dir = |name: &str| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let cache = || dir("XDG_CACHE_HOME").unwrap_or_else(|| dir("HOME").unwrap_or_default().join(".cache"));
+    dir("LOCKGATE_PEERS").unwrap_or_else(|| cache().join("lockgate/peers"))
 }
