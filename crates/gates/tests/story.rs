@@ -119,7 +119,7 @@ fn a_gate_is_added_promoted_and_retired() {
         "{said}"
     );
     assert_eq!(enabled(&world, "Default"), ["FastPath"]);
-    assert!(world.read("gates.toml").starts_with("# Ours.\n"));
+    assert!(world.read("gates.toml").starts_with("# A comment.\n"));
 
     world.write("src/main.rs", "fn main() { if on(Gate::FastPath) {} }\n");
     let error = world.bad("retire FastPath");

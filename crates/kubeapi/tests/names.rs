@@ -1,4 +1,4 @@
-//! Who asks: in the query of everything that writes, and in the header of everything.
+//! The name of the caller: in the query of every write, and in a header of every request.
 
 use std::{
     convert::Infallible,
@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 type Seen = Arc<Mutex<Vec<String>>>;
 
-/// An API that takes everything, and what it was asked for.
+/// An API that accepts every request, and the requests that it has received.
 fn api(status: StatusCode, answer: Value) -> (Kube, Seen) {
     let seen = Seen::default();
     let kept = seen.clone();
@@ -43,7 +43,7 @@ async fn all_verbs(kube: &Kube) -> Result<(), ApiError> {
 }
 
 #[tokio::test]
-async fn every_write_says_who() {
+async fn every_request_names_the_caller() {
     let (kube, seen) = api(StatusCode::OK, json!({"items": []}));
     all_verbs(&kube.named("me & co")).await.unwrap();
     let watched = "?watch=true&allowWatchBookmarks=true&timeoutSeconds=240";
@@ -53,7 +53,7 @@ async fn every_write_says_who() {
         "POST /apis/g/v1/things?fieldManager=me%20%26%20co by me & co".to_owned(),
         "PUT /apis/g/v1/things/a?fieldManager=me%20%26%20co by me & co".to_owned(),
         "PUT /apis/g/v1/things/a/status?fieldManager=me%20%26%20co by me & co".to_owned(),
-        // What is applied may belong to another name than all else.
+        // An apply may name another field manager.
         "PATCH /apis/g/v1/things/a?fieldManager=other&force=true by me & co".to_owned(),
         "DELETE /apis/g/v1/things/a by me & co".to_owned(),
         format!("GET /apis/g/v1/things{watched} by me & co"),
@@ -62,16 +62,16 @@ async fn every_write_says_who() {
 }
 
 #[tokio::test]
-async fn without_a_name_nothing_is_said() {
+async fn without_a_name_no_header_is_sent() {
     let (kube, seen) = api(StatusCode::OK, json!({"items": []}));
     all_verbs(&kube).await.unwrap();
     let said = seen.lock().unwrap().clone();
     assert!(said.iter().all(|line| !line.contains("fieldManager=me") && line.ends_with("by nobody")), "{said:?}");
 }
 
-/// Who takes any answer for a list of nothing would take the audit trail for gone.
+/// If any reply counted as an empty list, the audit trail would seem to be deleted.
 #[tokio::test]
-async fn what_is_no_list_is_not_an_empty_one() {
+async fn a_reply_without_items_is_an_error() {
     let place = Place::cluster("/apis/g/v1", "things");
     let list =
         async |answer: Value| api(StatusCode::OK, answer).0.list(&place, None).await.map_err(|error| error.to_string());
@@ -80,16 +80,16 @@ async fn what_is_no_list_is_not_an_empty_one() {
     {
         assert_eq!(list(empty).await, Ok(Vec::new()));
     }
-    assert_eq!(list(json!({"items": [3, {}]})).await.map(|items| items.len()), Ok(2), "odd items are the reader's");
+    assert_eq!(list(json!({"items": [3, {}]})).await.map(|items| items.len()), Ok(2), "items are not validated");
     for odd in [json!({}), json!({"kind": "Thing"}), json!({"kind": "ThingList", "items": {}}), json!([])] {
         let why = "GET /apis/g/v1/things was answered with something that is no list";
         assert_eq!(list(odd).await, Err(why.to_owned()));
     }
 }
 
-/// One sentence, also for those who print the whole chain.
+/// The message is printed once, also by callers that print the whole chain of errors.
 #[tokio::test]
-async fn a_refusal_is_told_once_and_in_the_words_of_the_api() {
+async fn a_refusal_is_printed_once_in_the_words_of_the_api() {
     let status =
         json!({"kind": "Status", "status": "Failure", "message": "no such thing", "reason": "Invalid", "code": 422});
     let (kube, _) = api(StatusCode::UNPROCESSABLE_ENTITY, status);

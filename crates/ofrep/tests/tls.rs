@@ -1,14 +1,13 @@
 //! The protocol over TLS, with a client that trusts only the certificate in the file.
 
-use std::{
-    fs,
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::{fs, net::SocketAddr, sync::Arc, time::Duration};
 
+use harness::{
+    TempDir,
+    asynchronous::{finish, until},
+};
 use ofrep::{Source, Store, StoreFeature, Tls, TlsError, Tokens, View, router, serve_tls};
 use rustls::{ClientConfig, RootCertStore, pki_types::ServerName};
-use tempfile::TempDir;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::{TcpListener, TcpStream},
@@ -26,7 +25,7 @@ fn files(dir: &TempDir) -> rcgen::CertifiedKey<rcgen::KeyPair> {
 
 #[tokio::test]
 async fn answers_over_tls_and_for_tokens() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = harness::tempdir();
     let pair = files(&dir);
     let tls = Tls::read(&dir.path().join("tls.crt"), &dir.path().join("tls.key")).unwrap();
     fs::write(dir.path().join("tokens"), "secret\n").unwrap();
@@ -38,19 +37,20 @@ async fn answers_over_tls_and_for_tokens() {
     let (_, views) = watch::channel(Arc::new(View { store: Source::known(store), ..View::default() }));
     tokio::spawn(serve_tls(listener, tls, router(views, Some(tokens))));
 
-    // One that only connects, and one that speaks no TLS, hold up nobody.
+    // A client that only connects and one that does not use TLS do not block others.
     let _silent = TcpStream::connect(address).await.unwrap();
     let mut plain = TcpStream::connect(address).await.unwrap();
     plain.write_all(b"GET / HTTP/1.1\r\n\r\n").await.unwrap();
     let connector = trusting(&pair);
     for (token, code) in [("secret", 200), ("other", 401)] {
-        assert_eq!(status(address, connector.clone(), token).await, Some(code));
+        let status = finish("the server answers", status(address, connector.clone(), token)).await;
+        assert_eq!(status, Some(code));
     }
 }
 
 #[test]
-fn files_that_are_no_good_are_named() {
-    let dir = tempfile::tempdir().unwrap();
+fn errors_name_the_invalid_file() {
+    let dir = harness::tempdir();
     let _ = files(&dir);
     let [certificate, key, empty] = ["tls.crt", "tls.key", "empty"].map(|name| dir.path().join(name));
     fs::write(&empty, "").unwrap();
@@ -66,10 +66,10 @@ fn files_that_are_no_good_are_named() {
     assert_eq!(error, format!("the token file {} has no token; write one on each line", empty.display()));
 }
 
-/// Files that others renew: what is new holds for the next connection and the next question, and what cannot be used for none.
+/// Renewed files hold for the next connection and the next request. Invalid ones are ignored.
 #[tokio::test]
 async fn renewed_files_are_read_again() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = harness::tempdir();
     let old = files(&dir);
     let [certificate, key, tokens] = ["tls.crt", "tls.key", "tokens"].map(|name| dir.path().join(name));
     fs::write(&tokens, "first\n").unwrap();
@@ -79,31 +79,29 @@ async fn renewed_files_are_read_again() {
     let (_sender, views) = watch::channel(Arc::new(View { store: Source::known(Store::default()), ..View::default() }));
     tokio::spawn(serve_tls(listener, tls.clone(), router(views, Some(read.clone()))));
     tokio::spawn(ofrep::reload(Some(tls), Some(read), Duration::from_millis(10)));
-    let until = |pair: &rcgen::CertifiedKey<rcgen::KeyPair>, token: &'static str, want| {
+    let status_is = async |pair: &rcgen::CertifiedKey<rcgen::KeyPair>, token: &str, want: Option<u16>| {
         let connector = trusting(pair);
-        async move {
-            let begin = Instant::now();
-            while status(address, connector.clone(), token).await != want {
-                assert!(begin.elapsed() < Duration::from_secs(30), "{token} is not {want:?}");
-                tokio::time::sleep(Duration::from_millis(10)).await;
-            }
-        }
+        let what = format!("the status for {token} is {want:?}");
+        until(&what, async || status(address, connector.clone(), token).await == want).await;
     };
-    until(&old, "first", Some(404)).await;
-    until(&old, "second", Some(401)).await;
-    // One of the two files alone does not fit the other: the old pair stays.
+    status_is(&old, "first", Some(404)).await;
+    status_is(&old, "second", Some(401)).await;
+    // The new certificate does not fit the old key: the old pair stays in use.
     let new = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
     fs::write(&certificate, new.cert.pem()).unwrap();
     fs::write(&tokens, "second\n").unwrap();
-    until(&old, "second", Some(404)).await;
-    until(&old, "first", Some(401)).await;
+    status_is(&old, "second", Some(404)).await;
+    status_is(&old, "first", Some(401)).await;
+    // The reload reads the certificate before the tokens, so it has read the new certificate before this token.
+    fs::write(&tokens, "second\nthird\n").unwrap();
+    status_is(&old, "third", Some(404)).await;
     fs::write(&key, new.signing_key.serialize_pem()).unwrap();
     fs::remove_file(&tokens).unwrap();
-    until(&old, "second", None).await;
-    until(&new, "second", Some(404)).await;
-    // All tokens are taken back.
+    status_is(&old, "second", None).await;
+    status_is(&new, "second", Some(404)).await;
+    // All tokens are removed.
     fs::write(&tokens, "\n").unwrap();
-    until(&new, "second", Some(401)).await;
+    status_is(&new, "second", Some(401)).await;
 }
 
 fn trusting(pair: &rcgen::CertifiedKey<rcgen::KeyPair>) -> TlsConnector {
@@ -115,7 +113,7 @@ fn trusting(pair: &rcgen::CertifiedKey<rcgen::KeyPair>) -> TlsConnector {
 }
 
 /// The status of an answer; `None` if the server's certificate is not trusted.
-async fn status(address: std::net::SocketAddr, connector: TlsConnector, token: &str) -> Option<u16> {
+async fn status(address: SocketAddr, connector: TlsConnector, token: &str) -> Option<u16> {
     let stream = TcpStream::connect(address).await.unwrap();
     let mut stream = connector.connect(ServerName::try_from("localhost").unwrap(), stream).await.ok()?;
     let request = format!(
@@ -124,7 +122,7 @@ async fn status(address: std::net::SocketAddr, connector: TlsConnector, token: &
     );
     stream.write_all(request.as_bytes()).await.unwrap();
     let mut said = Vec::new();
-    // A close without a farewell is no concern of this test.
+    // The server may close the connection without a TLS alert.
     let _ = stream.read_to_end(&mut said).await;
     String::from_utf8_lossy(&said).split(' ').nth(1).and_then(|code| code.parse().ok())
 }

@@ -181,18 +181,18 @@ mod tests {
     const S: fn(u64) -> Duration = Duration::from_secs;
 
     #[test]
-    fn a_fight_slows_down_and_an_edit_now_and_then_is_put_right_at_once() {
+    fn repeated_conflicts_slow_down_and_a_single_edit_is_reverted_at_once() {
         let (mut gates, start) = (FieldGates::default(), Instant::now());
         let held = |gates: &FieldGates, at| gates.held(start + S(at)).get("x").cloned().unwrap_or_default();
         gates.done(&write(false), start);
-        assert_eq!(held(&gates, 0), [], "nobody was robbed");
+        assert_eq!(held(&gates, 0), [], "no value was taken over");
         gates.done(&write(true), start);
         assert_eq!(held(&gates, 59), [Held::Contested { times: 1 }]);
         assert_eq!(held(&gates, 60), []);
         gates.done(&write(true), start + S(60));
         assert_eq!((held(&gates, 179), held(&gates, 180)), (vec![Held::Contested { times: 2 }], vec![]));
         gates.done(&write(true), start + S(1000));
-        assert_eq!(held(&gates, 1059), [Held::Contested { times: 1 }], "the fight was over");
+        assert_eq!(held(&gates, 1059), [Held::Contested { times: 1 }], "the conflict was over");
         let mut after = 1000;
         for times in 1..40 {
             after += doubled(AFTER_TAKING, times).as_secs();
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_is_told_until_it_is_mended_and_tried_again_later_and_later() {
+    fn a_refusal_is_reported_and_retried_with_growing_pauses() {
         let (mut gates, start) = (FieldGates::default(), Instant::now());
         let again = |gates: &FieldGates, at| match &gates.held(start + S(at))["x"][..] {
             [Held::Refused { again, why, .. }] => (*again, why.clone()),
@@ -221,12 +221,12 @@ mod tests {
     }
 
     #[test]
-    fn definitions_are_listed_when_one_has_moved_and_now_and_then() {
+    fn definitions_are_listed_after_a_change_and_periodically() {
         let (mut gates, start) = (FieldGates::default(), Instant::now());
         assert!(gates.is_due(start), "never listed");
         gates.listed = Some(start);
         assert!(!gates.is_due(start + S(59)) && gates.is_due(start + S(60)));
         gates.moved().store(true, Ordering::Release);
-        assert!(gates.is_due(start) && !gates.is_due(start), "once for what has moved");
+        assert!(gates.is_due(start) && !gates.is_due(start), "one list for one change");
     }
 }

@@ -241,20 +241,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_broken_status_is_made_anew_and_a_broken_choice_is_told() {
+    fn an_invalid_status_is_replaced_and_an_invalid_spec_is_reported() {
         let broken =
             json!({"metadata": {"name": "cluster"}, "spec": {"featureSet": "OKD"}, "status": {"featureGates": "x"}});
         let read: FeatureGate = with_status(broken, FeatureGate::KIND, "cluster").unwrap();
         assert_eq!((read.spec.feature_set.as_deref(), read.status.feature_gates.len()), (Some("OKD"), 0));
         assert!(with_status::<FeatureGate>(json!([1]), FeatureGate::KIND, "cluster").is_err());
-        // A spec that is none costs nobody the rows: it is for a condition.
+        // An invalid spec keeps the rows and is reported by a condition.
         let broken = json!({"spec": {"featureSet": 3}, "status": {"featureGates": [{"version": "1.4.0"}]}});
         let read: FeatureGate = with_status(broken, FeatureGate::KIND, "cluster").unwrap();
         assert!(read.spec.unreadable.is_some() && read.status.feature_gates.len() == 1);
     }
 
     #[test]
-    fn what_cannot_be_read_is_told_and_nobody_answering_is_an_error() {
+    fn an_unreadable_object_is_reported_and_a_missing_answer_is_an_error() {
         let source = serde_json::from_str::<String>("3").unwrap_err();
         let unreadable = LookError::Object { kind: ClusterVersion::KIND, name: "version".to_owned(), source };
         let (object, why) = told::<ClusterVersion>(Err(unreadable)).unwrap();

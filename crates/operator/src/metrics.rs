@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_set_and_conditions_of_the_last_look() {
+    fn the_last_look_gives_rows_set_and_conditions() {
         let metrics = Metrics::new().unwrap();
         metrics.leads(true);
         metrics.show(Some(&object("")), None, &BTreeMap::new());
@@ -215,7 +215,7 @@ mod tests {
         assert_eq!(
             lines(&metrics, "cluster_feature_set"),
             [r#"cluster_feature_set{name="TechPreviewNoUpgrade"} 0"#],
-            "the set of before is gone"
+            "the previous set is removed"
         );
         assert_eq!(
             lines(&metrics, "feature_enabled"),
@@ -235,14 +235,14 @@ mod tests {
     }
 
     #[test]
-    fn who_does_not_lead_tells_nothing_of_the_gates() {
+    fn a_follower_reports_no_gates() {
         let metrics = Metrics::new().unwrap();
         metrics.leads(true);
         metrics.show(Some(&object("")), None, &BTreeMap::new());
         metrics.leads(false);
         assert_eq!(lines(&metrics, "feature_enabled"), [""; 0]);
         metrics.show(Some(&object("")), None, &BTreeMap::new());
-        assert_eq!(lines(&metrics, "feature_enabled"), [""; 0], "a look that came too late");
+        assert_eq!(lines(&metrics, "feature_enabled"), [""; 0], "a late look is ignored");
         assert_eq!(
             lines(&metrics, "leader_election"),
             [r#"leader_election_master_status{name="lockgate-gates-controller"} 0"#]

@@ -109,7 +109,7 @@ mod tests {
         object
     }
 
-    /// What was read, of what is there.
+    /// Returns the names of the objects that were read.
     fn refresh(records: &mut Records, there: &[&Value]) -> Vec<String> {
         let metadata = there.iter().map(|object| json!({"metadata": object["metadata"]})).collect();
         let names = records.retain(metadata, "1.4.0");
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_new_is_read() {
+    fn only_changed_objects_are_read() {
         let mut records = Records::default();
         let (old, own) = (object("1.3.0", "1"), object("1.4.0", "2"));
         assert_eq!(refresh(&mut records, &[&old, &own]), ["gates-1.3.0", "gates-1.4.0"]);
@@ -135,11 +135,11 @@ mod tests {
         spoilt["data"] = Value::Null;
         assert_eq!(refresh(&mut records, &[&spoilt]), ["gates-1.3.0"]);
         assert_eq!(said(&records), ["1.3.0 it is not a registry: the object has no data[\"registry.json\"]"]);
-        assert_eq!(records.metadata().len(), 1, "what is gone is gone");
+        assert_eq!(records.metadata().len(), 1, "the missing object is forgotten");
     }
 
     #[test]
-    fn what_is_in_the_place_of_the_own_registry_is_told() {
+    fn an_object_with_the_name_of_the_own_registry_is_reported() {
         let mut records = Records::default();
         let mut stranger = object("1.4.0", "1");
         stranger["metadata"]["labels"] = Value::Null;

@@ -15,7 +15,7 @@ async fn get(path: &str) -> (u16, String, String) {
 }
 
 #[tokio::test]
-async fn one_that_has_done_nothing_yet() {
+async fn a_controller_before_its_first_look() {
     let (status, _, said) = get("/healthz").await;
     assert_eq!((status, said.as_str()), (200, "ok"));
     let (status, _, said) = get("/readyz").await;
