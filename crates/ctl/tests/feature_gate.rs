@@ -1,71 +1,84 @@
-//! Cluster features through lockgatectl, against real members: what it prints, and what its exit code says.
+//! Cluster features through lockgatectl, on real members: output and exit codes.
 //!
-//! The server is the `lockgate` that lies beside the tool, or `LOCKGATE_BIN`.
-
-use crate::support;
+//! The server is the `lockgate` in the directory of the tool, or `LOCKGATE_BIN`.
 
 use std::{
     env,
-    io::{BufRead, BufReader},
     path::{Path, PathBuf},
-    process::{Command, Stdio},
-    thread,
-    time::{Duration, Instant},
+    process::Command,
 };
 
-use support::{Server, peer};
+use harness::{ETCD, Member, Output, Place, Port, Process, peer, skip, tempdir, until, until_some};
 
 const TOOL: &str = env!("CARGO_BIN_EXE_lockgatectl");
 const ON: &[&str] = &["--cluster-feature-gates", "AtomicIncrement=true"];
 const OLD: [&str; 2] = ["--initial-cluster-version", "3.7"];
 
-/// The server's program, or `None` after saying loudly why the test is skipped.
+/// The time limit of a command that is expected to succeed, which a loaded machine does not reach.
+const PATIENT: &str = "--command-timeout=60s";
+
+/// The server's program, or `None` if the test is skipped.
 fn lockgate() -> Option<PathBuf> {
-    let beside = Path::new(TOOL).with_file_name("lockgate");
-    let path = env::var_os("LOCKGATE_BIN").map_or(beside, PathBuf::from);
+    let sibling = Path::new(TOOL).with_file_name("lockgate");
+    let path = env::var_os("LOCKGATE_BIN").map_or(sibling, PathBuf::from);
     if path.is_file() {
         return Some(path);
     }
-    let reason = format!("{} is missing; run `cargo build -p lockgate` or set LOCKGATE_BIN", path.display());
-    assert!(env::var_os("LOCKGATE_REQUIRE_PEERS").is_none_or(|value| value != "1"), "{reason}");
-    eprintln!("SKIPPED: {reason}");
+    skip(&format!("{} is missing; run `cargo build -p lockgate` or set LOCKGATE_BIN", path.display()));
     None
 }
 
-struct Ended {
-    stdout: String,
-    stderr: String,
-    code: Option<i32>,
+/// A member that is alone in its cluster. It is declared before its place, so that it is dropped first.
+struct Server {
+    member: Member,
+    place: Place,
 }
 
-fn run(endpoint: &str, args: &[&str]) -> Ended {
-    let output = Command::new(TOOL).arg(format!("--endpoints={endpoint}")).args(args).env_clear().output().unwrap();
-    let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
-    Ended { stdout: text(output.stdout), stderr: text(output.stderr), code: output.status.code() }
-}
+impl Server {
+    fn start(program: &Path, flags: &[&str]) -> Server {
+        let place = Place::new(program);
+        let member = place.start(&[flags, &["--unsafe-no-fsync"]].concat());
+        Server { member, place }
+    }
 
-fn gate(endpoint: &str, args: &[&str]) -> Ended {
-    run(endpoint, &[&["endpoint", "featuregate"], args].concat())
-}
+    fn lockgate(flags: &[&str]) -> Option<Server> {
+        Some(Server::start(&lockgate()?, flags))
+    }
 
-/// Members come to agree after they have started, so the first answers may be no.
-fn wait_until(what: &str, is_so: impl Fn() -> bool) {
-    let deadline = Instant::now() + Duration::from_secs(20);
-    while !is_so() {
-        assert!(Instant::now() < deadline, "it never came that {what}");
-        thread::sleep(Duration::from_millis(100));
+    fn address(&self) -> &str {
+        self.member.address()
+    }
+
+    fn restart(self, flags: &[&str]) -> Server {
+        let Server { member, place } = self;
+        member.kill();
+        let member = place.start(&[flags, &["--unsafe-no-fsync"]].concat());
+        Server { member, place }
     }
 }
 
+fn run(endpoint: &str, args: &[&str]) -> Output {
+    let mut command = Command::new(TOOL);
+    command.arg(format!("--endpoints={endpoint}")).env_clear();
+    if !args.iter().any(|arg| arg.starts_with("--command-timeout")) {
+        command.arg(PATIENT);
+    }
+    Output::of(command.args(args))
+}
+
+fn gate(endpoint: &str, args: &[&str]) -> Output {
+    run(endpoint, &[&["endpoint", "featuregate"], args].concat())
+}
+
+/// Members agree on features some time after their start.
 fn wait_on(endpoint: &str) {
-    wait_until("AtomicIncrement is on", || gate(endpoint, &["AtomicIncrement"]).code == Some(0));
+    until("AtomicIncrement is on", || gate(endpoint, &["AtomicIncrement"]).code == Some(0));
 }
 
 #[test]
-fn one_feature_is_answered_by_the_exit_code() {
-    let Some(lockgate) = lockgate() else { return };
-    let server = Server::start_with(&lockgate, ON);
-    let at = server.client.as_str();
+fn the_exit_code_says_whether_a_feature_is_on() {
+    let Some(server) = Server::lockgate(ON) else { return };
+    let at = server.address();
     wait_on(at);
     for (args, stdout, code) in [
         (&["AtomicIncrement"][..], "true\n", 0),
@@ -81,12 +94,11 @@ fn one_feature_is_answered_by_the_exit_code() {
     assert_eq!(off.code, Some(1));
 }
 
-/// Whatever goes wrong, it does not look like "off".
 #[test]
 fn no_error_ends_with_the_code_for_off() {
-    let Some(lockgate) = lockgate() else { return };
-    let server = Server::start(&lockgate);
-    let (at, dead) = (server.client.as_str(), format!("127.0.0.1:{}", support::free_port()));
+    let Some(server) = Server::lockgate(&[]) else { return };
+    let nobody = Port::reserve();
+    let (at, dead) = (server.address(), nobody.address());
     let both = format!("{at},{dead}");
     for (endpoints, args, words) in [
         (at, &["Bogus"][..], "\"Bogus\" is no cluster feature at cluster version"),
@@ -108,10 +120,9 @@ fn no_error_ends_with_the_code_for_off() {
 }
 
 #[test]
-fn all_features_with_what_holds_them_off() {
-    let Some(lockgate) = lockgate() else { return };
-    let server = Server::start_with(&lockgate, ON);
-    let at = server.client.as_str();
+fn all_features_are_listed_with_the_reasons_why_they_are_off() {
+    let Some(server) = Server::lockgate(ON) else { return };
+    let at = server.address();
     wait_on(at);
     let simple = gate(at, &[]);
     let rows: Vec<Vec<&str>> = simple
@@ -139,23 +150,20 @@ fn all_features_with_what_holds_them_off() {
 
 #[test]
 fn a_cluster_version_that_is_too_low_is_named() {
-    let Some(lockgate) = lockgate() else { return };
-    let server = Server::start_with(&lockgate, &[ON, &OLD].concat());
-    // The version is decided a moment after the start.
-    let begin = Instant::now();
-    let mut all = gate(&server.client, &[]);
-    while all.stdout.contains("is not decided yet") && begin.elapsed() < Duration::from_secs(10) {
-        all = gate(&server.client, &[]);
-    }
+    let Some(server) = Server::lockgate(&[ON, &OLD].concat()) else { return };
+    // The version is decided some time after the start.
+    let all = until_some("the cluster version is decided", || {
+        let all = gate(server.address(), &[]);
+        (!all.stdout.contains("is not decided yet")).then_some(all)
+    });
     assert!(all.stdout.contains("cluster version 3.7 < 3.8"), "{}", all.stdout);
-    assert_eq!(gate(&server.client, &["AtomicIncrement"]).code, Some(1));
+    assert_eq!(gate(server.address(), &["AtomicIncrement"]).code, Some(1));
 }
 
 #[test]
 fn changes_are_listed_and_followed_over_a_restart() {
-    let Some(lockgate) = lockgate() else { return };
-    let mut server = Server::start_with(&lockgate, ON);
-    let at = server.client.clone();
+    let Some(server) = Server::lockgate(ON) else { return };
+    let at = server.address().to_owned();
     wait_on(&at);
     let listed = gate(&at, &["history"]);
     assert!(listed.stdout.ends_with(": AtomicIncrement on: every voting member proposes on\n"), "{}", listed.stdout);
@@ -164,28 +172,26 @@ fn changes_are_listed_and_followed_over_a_restart() {
     let json = gate(&at, &["history", "-w", "json"]).stdout;
     assert!(json.contains(&format!(r#"{{"index":{index},"cause":"AGREED""#)), "{json}");
 
-    let endpoints = format!("--endpoints={at}");
-    let mut follower = Command::new(TOOL)
-        .args([&endpoints, "endpoint", "featuregate", "history", "--follow"])
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut lines = BufReader::new(follower.stdout.take().unwrap()).lines().map(Result::unwrap);
-    assert_eq!(lines.next().unwrap(), listed.stdout.trim_end());
-    server.kill();
-    server.run();
-    run(&at, &["member", "add", "m2", "--peer-urls=http://127.0.0.1:1"]);
-    let off = lines.next().unwrap();
-    follower.kill().unwrap();
-    follower.wait().unwrap();
-    assert!(off.contains("AtomicIncrement off: member ") && off.ends_with("was added and had not proposed"), "{off}");
+    let dir = tempdir();
+    let mut command = Command::new(TOOL);
+    command.arg(format!("--endpoints={at}")).args(["endpoint", "featuregate", "history", "--follow"]);
+    let mut follower = Process::start(command, &dir.path().join("follower.log"));
+    follower.wait_log(&listed.stdout);
+    let _server = server.restart(ON);
+    let added = run(&at, &["member", "add", "m2", "--peer-urls=http://127.0.0.1:1"]);
+    assert_eq!(added.code, Some(0), "{}", added.stderr);
+    follower.wait_log(" was added and had not proposed\n");
+    let log = follower.log();
+    let changes: Vec<&str> = log.lines().filter(|line| line.contains(": AtomicIncrement ")).collect();
+    assert_eq!(changes.len(), 2, "a restart repeats no change: {log}");
+    assert_eq!(changes[0], listed.stdout.trim_end());
+    assert!(changes[1].contains(": AtomicIncrement off: member "), "{log}");
 }
 
 #[test]
 fn increments_print_the_sum() {
-    let Some(lockgate) = lockgate() else { return };
-    let server = Server::start_with(&lockgate, ON);
-    let at = server.client.as_str();
+    let Some(server) = Server::lockgate(ON) else { return };
+    let at = server.address();
     wait_on(at);
     for (args, stdout, words, code) in [
         (&["n"][..], "1\n", "", 0),
@@ -224,19 +230,17 @@ fn increments_print_the_sum() {
 }
 
 #[test]
-fn an_increment_while_off_says_where_to_look() {
-    let Some(lockgate) = lockgate() else { return };
-    let server = Server::start(&lockgate);
-    let ended = run(&server.client, &["increment", "n"]);
+fn an_increment_while_off_names_the_feature() {
+    let Some(server) = Server::lockgate(&[]) else { return };
+    let ended = run(server.address(), &["increment", "n"]);
     assert!(ended.stderr.contains("cluster feature AtomicIncrement is off"), "{}", ended.stderr);
     assert_eq!((ended.stdout.as_str(), ended.code), ("", Some(1)));
 }
 
 #[test]
-fn adding_a_voter_tells_what_goes_off() {
-    let Some(lockgate) = lockgate() else { return };
-    let server = Server::start_with(&lockgate, ON);
-    let at = server.client.as_str();
+fn adding_a_voter_warns_of_features_that_turn_off() {
+    let Some(server) = Server::lockgate(ON) else { return };
+    let at = server.address();
     wait_on(at);
     let learner = run(at, &["member", "add", "l", "--learner", "--peer-urls=http://127.0.0.1:1"]);
     assert_eq!((learner.stderr.as_str(), learner.code), ("", Some(0)), "a learner turns nothing off");
@@ -253,18 +257,17 @@ fn adding_a_voter_tells_what_goes_off() {
 }
 
 #[test]
-fn adding_a_voter_says_nothing_when_nothing_is_on() {
-    let Some(lockgate) = lockgate() else { return };
-    let server = Server::start(&lockgate);
-    let voter = run(&server.client, &["member", "add", "v", "--peer-urls=http://127.0.0.1:2"]);
+fn adding_a_voter_prints_no_warning_while_all_features_are_off() {
+    let Some(server) = Server::lockgate(&[]) else { return };
+    let voter = run(server.address(), &["member", "add", "v", "--peer-urls=http://127.0.0.1:2"]);
     assert_eq!((voter.stderr.as_str(), voter.code), ("", Some(0)));
 }
 
 #[test]
 fn a_real_etcd_is_named_with_its_version() {
-    let Some(etcd) = peer("3.7.3", "etcd") else { return };
-    let server = Server::start(&etcd);
-    let at = server.client.as_str();
+    let Some(etcd) = peer(&format!("etcd-{ETCD}"), "etcd") else { return };
+    let server = Server::start(&etcd, &[]);
+    let at = server.address();
     for args in
         [&["endpoint", "featuregate"][..], &["endpoint", "featuregate", "X"], &["endpoint", "featuregate", "history"]]
     {

@@ -4,5 +4,3 @@ mod feature_gate;
 mod own;
 mod parity;
 mod parity_cluster;
-#[path = "../../client/tests/support/mod.rs"]
-mod support;

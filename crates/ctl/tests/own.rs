@@ -1,22 +1,21 @@
-//! Where lockgatectl is its own: refusals, help, and being called by another name. Needs no server.
+//! Refusals, help and names of lockgatectl that etcdctl does not share. Needs no server.
 
-use std::{
-    os::unix::fs::symlink,
-    process::{Command, Output},
-};
+use std::{os::unix::fs::symlink, process::Command};
+
+use harness::{Output, tempdir};
 
 fn run(args: &[&str], vars: &[(&str, &str)]) -> (String, String, Option<i32>) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_lockgatectl"));
-    ended(command.args(args).env_clear().envs(vars.iter().copied()).output().unwrap())
+    ended(command.args(args).env_clear().envs(vars.iter().copied()))
 }
 
-fn ended(output: Output) -> (String, String, Option<i32>) {
-    let text = |bytes| String::from_utf8(bytes).unwrap();
-    (text(output.stdout), text(output.stderr), output.status.code())
+fn ended(command: &mut Command) -> (String, String, Option<i32>) {
+    let output = Output::of(command);
+    (output.stdout, output.stderr, output.code)
 }
 
 #[test]
-fn what_is_not_supported_yet_is_refused_by_name() {
+fn unsupported_flags_are_refused_by_name() {
     for (flags, word) in [
         (&["--cert=x"][..], "--cert: TLS"),
         (&["--key=x"], "--key: TLS"),
@@ -35,7 +34,7 @@ fn what_is_not_supported_yet_is_refused_by_name() {
 }
 
 #[test]
-fn a_flag_and_its_variable_may_not_both_be_given() {
+fn rejects_a_flag_next_to_its_variable() {
     let (_, stderr, code) = run(&["-w", "json", "get", "a"], &[("ETCDCTL_WRITE_OUT", "table")]);
     assert!(stderr.contains("ETCDCTL_WRITE_OUT") && stderr.contains("conflicting environment variable"), "{stderr}");
     assert_eq!(code, Some(1));
@@ -51,7 +50,7 @@ fn secrets_are_not_printed_with_the_settings() {
 }
 
 #[test]
-fn help_is_grouped_and_says_where_more_is() {
+fn help_is_grouped_and_names_more_help() {
     for args in [&[][..], &["--help"], &["help"]] {
         let (stdout, _, code) = run(args, &[]);
         assert_eq!(code, Some(0), "{args:?}");
@@ -64,7 +63,7 @@ fn help_is_grouped_and_says_where_more_is() {
 }
 
 #[test]
-fn unknown_commands_are_answered_with_a_guess() {
+fn an_unknown_command_gets_a_suggestion() {
     let (_, stderr, code) = run(&["wach"], &[]);
     assert!(stderr.starts_with("Error: unknown command \"wach\" for \"lockgatectl\"\n"), "{stderr}");
     assert!(stderr.contains("Did you mean this?\n\twatch\n"), "{stderr}");
@@ -74,14 +73,14 @@ fn unknown_commands_are_answered_with_a_guess() {
 }
 
 #[test]
-fn a_link_named_etcdctl_speaks_of_itself_as_etcdctl() {
-    let dir = tempfile::tempdir().unwrap();
+fn a_link_named_etcdctl_prints_etcdctl_as_its_name() {
+    let dir = tempdir();
     let link = dir.path().join("etcdctl");
     symlink(env!("CARGO_BIN_EXE_lockgatectl"), &link).unwrap();
-    let (stdout, _, code) = ended(Command::new(&link).arg("version").output().unwrap());
+    let (stdout, _, code) = ended(Command::new(&link).arg("version"));
     let minor = concat!(env!("CARGO_PKG_VERSION_MAJOR"), ".", env!("CARGO_PKG_VERSION_MINOR"));
     let version = env!("CARGO_PKG_VERSION");
     assert_eq!((stdout, code), (format!("etcdctl version: {version}\nAPI version: {minor}\n"), Some(0)));
-    let (stdout, _, _) = ended(Command::new(&link).args(["completion", "bash"]).output().unwrap());
+    let (stdout, _, _) = ended(Command::new(&link).args(["completion", "bash"]));
     assert!(stdout.contains("_etcdctl"), "{stdout}");
 }

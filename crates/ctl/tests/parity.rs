@@ -1,41 +1,31 @@
-//! Real etcdctl and lockgatectl side by side: every command line of `parity.txt` runs through both, each against a
-//! fresh server of its own, and must print the same and end the same.
+//! Real etcdctl and lockgatectl compared: every command line of `parity.txt` runs through both, each on a new server,
+//! and must have the same output and exit code.
 //!
-//! Both servers are real etcd; with `LOCKGATE_BIN` set, the second side's server is that program, so that the same
+//! Both servers are real etcd; with `LOCKGATE_BIN` set, the server of lockgatectl is that program, so that the same
 //! list compares servers as well.
-
-use crate::support;
 
 pub mod case;
 pub mod normal;
+pub mod tool;
 
 use std::{
     env,
-    io::{Read, Write},
     path::{Path, PathBuf},
-    process::{Child, Command, Stdio},
-    sync::{Arc, Mutex},
+    process::Command,
     thread,
-    time::{Duration, Instant},
 };
 
-use case::Case;
-use normal::Normal;
-use support::{Server, peer};
+use case::{Case, End};
+use harness::{ETCD, Member, Place, etcd_dir, request, until};
+use normal::{Normal, is_own};
+use tool::{Printed, Tool};
 
-const VERSION: &str = "3.7.3";
-
-/// One tool and its server.
+/// One tool and its server, which is declared before its place, so that it is dropped first.
 struct Side {
     tool: PathBuf,
-    server: Server,
+    server: Member,
+    place: Place,
     normal: Normal,
-}
-
-struct Output {
-    stdout: Vec<u8>,
-    stderr: String,
-    code: Option<i32>,
 }
 
 #[test]
@@ -50,16 +40,16 @@ fn alarms_look_the_same() {
 
 #[test]
 fn users_and_roles_look_the_same() {
-    // Passwords are to be checked fast here.
+    // The lowest cost, since each command line checks a password.
     compare(include_str!("parity-auth.txt"), &["--bcrypt-cost", "4"]);
 }
 
 fn compare(list: &str, flags: &[&str]) {
-    let (Some(etcd), Some(etcdctl)) = (peer(VERSION, "etcd"), peer(VERSION, "etcdctl")) else { return };
-    let second = env::var_os("LOCKGATE_BIN").map_or_else(|| etcd.clone(), PathBuf::from);
+    let Some(dir) = etcd_dir(ETCD) else { return };
+    let etcd = dir.join("etcd");
     let cases = case::parse(list);
-    let mut real = Side::new(&etcdctl, &etcd, flags);
-    let mut ours = Side::new(Path::new(env!("CARGO_BIN_EXE_lockgatectl")), &second, flags);
+    let mut real = Side::new(&dir.join("etcdctl"), &etcd, flags);
+    let mut ours = Side::new(Path::new(env!("CARGO_BIN_EXE_lockgatectl")), &second_server(&etcd), flags);
     let mut differences = Vec::new();
     for case in &cases {
         let (expected, found) = thread::scope(|scope| {
@@ -76,10 +66,16 @@ fn compare(list: &str, flags: &[&str]) {
     println!("{all} command lines agree");
 }
 
+/// The server of lockgatectl.
+pub fn second_server(etcd: &Path) -> PathBuf {
+    env::var_os("LOCKGATE_BIN").map_or_else(|| etcd.to_owned(), PathBuf::from)
+}
+
 impl Side {
     fn new(tool: &Path, server: &Path, flags: &[&str]) -> Side {
-        let server = Server::start_with(server, flags);
-        let mut side = Side { tool: tool.to_owned(), normal: Normal::default(), server };
+        let place = Place::new(server);
+        let server = place.start(&[flags, &["--unsafe-no-fsync"]].concat());
+        let mut side = Side { tool: tool.to_owned(), normal: Normal::default(), server, place };
         side.learn_ids();
         side
     }
@@ -96,117 +92,69 @@ impl Side {
         self.normal.version(version.unwrap_or_else(|| panic!("no version in {text}")));
         self.normal.id("CLUSTER", number("cluster_id"));
         self.normal.id("MEMBER", number("member_id"));
-        self.normal.word("CLIENT", &self.server.client);
-        self.normal.word("PEER", &self.server.peer);
-        self.normal.word("DIR", &self.server.path().display().to_string());
+        self.normal.word("CLIENT", self.server.address());
+        self.normal.word("PEER", self.place.peer_url().trim_start_matches("http://"));
+        self.normal.word("DIR", &self.place.dir().display().to_string());
     }
 
-    fn raw(&self, args: &[String]) -> Output {
-        self.spawn(args, &[]).wait_with_output().map(Output::from).unwrap()
+    fn raw(&self, args: &[String]) -> Printed {
+        Tool::start(self.command(args, &[]), "").end()
     }
 
     fn run(&mut self, case: &Case) -> String {
         let args: Vec<String> = case.args.iter().map(|arg| self.normal.fill(arg)).collect();
-        let mut child = self.spawn(&args, &case.env);
-        let mut stdin = child.stdin.take().unwrap();
-        // A tool that does not read its input may be gone already.
-        let _ = stdin.write_all(case.stdin.as_bytes());
-        let output = match case.kill_when_silent {
-            None => {
-                drop(stdin);
-                child.wait_with_output().map(Output::from).unwrap()
+        if !case.during.is_empty() {
+            // The watches of earlier tools end some time after these were killed.
+            self.wait_watches(0);
+        }
+        let tool = Tool::start(self.command(&args, &case.env), &case.stdin);
+        if !case.during.is_empty() {
+            self.wait_watches(1);
+        }
+        for other in &case.during {
+            self.raw(other);
+        }
+        let printed = match &case.end {
+            End::Input => tool.end(),
+            End::Open => tool.end_with_input_open(),
+            End::Lines(count) => {
+                let what = format!("{:?} has printed {count} lines", case.line);
+                tool.kill_when(&what, |stdout, stderr| lines(stdout, stderr) >= *count)
             }
-            Some(silence) => {
-                let (out, err) = (Capture::start(child.stdout.take()), Capture::start(child.stderr.take()));
-                if !case.during.is_empty() {
-                    thread::sleep(Duration::from_secs(1)); // until it watches
-                }
-                for other in &case.during {
-                    self.raw(other);
-                }
-                wait_silent(&out, &err, silence);
-                let code = end(&mut child);
-                drop(stdin);
-                Output { stdout: out.bytes(), stderr: text(err.bytes()), code }
+            End::Text(text) => {
+                let what = format!("{:?} has printed {text:?}", case.line);
+                tool.kill_when(&what, |stdout, _| stdout.windows(text.len()).any(|bytes| bytes == text.as_bytes()))
             }
         };
         if let Some(name) = &case.remember {
-            self.normal.remember(name, &output.stdout);
+            self.normal.remember(name, &printed.stdout);
         }
-        self.describe(case, &output)
+        self.normal.describe(case, &printed)
     }
 
-    fn spawn(&self, args: &[String], vars: &[(String, String)]) -> Child {
+    fn wait_watches(&self, count: usize) {
+        let line = format!("\netcd_debugging_mvcc_watcher_total {count}\n");
+        until(&format!("the server has {count} watches"), || {
+            request(self.server.address(), "GET", "/metrics", &[], "").is_ok_and(|reply| reply.body.contains(&line))
+        });
+    }
+
+    fn command(&self, args: &[String], vars: &[(String, String)]) -> Command {
         let mut command = Command::new(&self.tool);
         if !args.iter().any(|arg| arg.starts_with("--endpoints")) && !vars.iter().any(|var| var.0.contains("ENDPOINTS"))
         {
-            command.arg(format!("--endpoints={}", self.server.client));
+            command.arg(format!("--endpoints={}", self.server.address()));
         }
-        command.args(args).current_dir(self.server.path()).env_clear().env("PATH", "/usr/bin:/bin");
+        command.args(args).current_dir(self.place.dir()).env_clear().env("PATH", "/usr/bin:/bin");
         command.envs(vars.iter().map(|(name, value)| (name, self.normal.fill(value))));
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
-    }
-
-    fn describe(&self, case: &Case, output: &Output) -> String {
-        let stdout = if case.ignore_stdout { String::new() } else { self.normal.stdout(case, &output.stdout) };
-        let stderr = self.normal.stderr(case, &output.stderr);
-        let code = output.code.map_or("killed".to_owned(), |code| code.to_string());
-        format!("stdout:\n{stdout}stderr:\n{stderr}exit: {code}\n")
+        command
     }
 }
 
-impl From<std::process::Output> for Output {
-    fn from(output: std::process::Output) -> Output {
-        Output { stdout: output.stdout, stderr: text(output.stderr), code: output.status.code() }
-    }
-}
-
-fn text(bytes: Vec<u8>) -> String {
-    String::from_utf8_lossy(&bytes).into_owned()
-}
-
-/// What a tool prints while it runs.
-struct Capture(Arc<Mutex<Vec<u8>>>);
-
-impl Capture {
-    fn start(stream: Option<impl Read + Send + 'static>) -> Capture {
-        let bytes = Arc::new(Mutex::new(Vec::new()));
-        let (sink, mut stream) = (Arc::clone(&bytes), stream.unwrap());
-        thread::spawn(move || {
-            let mut buffer = [0; 4096];
-            while let Ok(count @ 1..) = stream.read(&mut buffer) {
-                sink.lock().unwrap().extend_from_slice(&buffer[..count]);
-            }
-        });
-        Capture(bytes)
-    }
-
-    fn bytes(&self) -> Vec<u8> {
-        self.0.lock().unwrap().clone()
-    }
-}
-
-/// Waits for the first output, then until none has come for a while.
-fn wait_silent(out: &Capture, err: &Capture, silence: Duration) {
-    let size = || out.bytes().len() + err.bytes().len();
-    let deadline = Instant::now() + Duration::from_secs(10);
-    let (mut last, mut since) = (0, Instant::now());
-    while Instant::now() < deadline && (last == 0 || since.elapsed() < silence) {
-        thread::sleep(Duration::from_millis(20));
-        if size() != last {
-            (last, since) = (size(), Instant::now());
-        }
-    }
-}
-
-/// The exit code if the tool ended by itself; `None` if it had to be killed.
-fn end(child: &mut Child) -> Option<i32> {
-    match child.try_wait().unwrap() {
-        Some(status) => status.code(),
-        None => {
-            let _ = child.kill();
-            child.wait().unwrap();
-            None
-        }
-    }
+/// The number of complete lines that are compared.
+fn lines(stdout: &[u8], stderr: &[u8]) -> usize {
+    let ends = |bytes: &[u8]| bytes.iter().filter(|byte| **byte == b'\n').count();
+    let stderr = String::from_utf8_lossy(stderr);
+    let own = stderr.lines().filter(|line| is_own(line)).count();
+    ends(stdout) + ends(stderr.as_bytes()).saturating_sub(own)
 }

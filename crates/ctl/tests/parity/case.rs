@@ -5,8 +5,10 @@
 //! < a line                 for its standard input
 //! input 90000              so many bytes for its standard input
 //! env NAME=VALUE
-//! for 700                  keep standard input open, and kill the tool when it has been silent for so many ms
-//! during put key 2         another command line of the same tool, while it runs
+//! open                     keep standard input open until the tool ends
+//! lines 3                  keep standard input open, and kill the tool when it has printed so many lines
+//! text some words          keep standard input open, and kill the tool when it has printed this
+//! during put key 2         another command line of the same tool, once this one watches
 //! remember LEASE           the first long hex number it prints, as {LEASE} in later lines
 //! digits                   numbers, sizes and times may differ
 //! loose                    runs of spaces and rules may differ in length
@@ -14,11 +16,11 @@
 //! sorted                   lines may come in any order
 //! stop 2                   before the command, kill this member of the cluster (the first is 0)
 //! run 2                    before the command, start it again
-//! wait 6                   before the command, wait so many seconds
+//! leaderless 0             before the command, wait until this member knows no leader
+//! next second              before the command, wait until the clock shows another second
+//! repeat                   run the command again until it succeeds
 //! # comment
 //! ```
-
-use std::time::Duration;
 
 #[derive(Default)]
 pub struct Case {
@@ -26,7 +28,7 @@ pub struct Case {
     pub args: Vec<String>,
     pub stdin: String,
     pub env: Vec<(String, String)>,
-    pub kill_when_silent: Option<Duration>,
+    pub end: End,
     pub during: Vec<Vec<String>>,
     pub remember: Option<String>,
     pub digits: bool,
@@ -34,13 +36,29 @@ pub struct Case {
     pub ignore_stdout: bool,
     pub sorted: bool,
     pub before: Vec<Before>,
+    pub repeat: bool,
 }
 
-/// What happens to the cluster before a command.
+/// The end of a command.
+#[derive(Default)]
+pub enum End {
+    /// The tool ends by itself after the end of its input.
+    #[default]
+    Input,
+    /// The tool ends by itself while its input is open.
+    Open,
+    /// The tool is killed when it has printed so many lines.
+    Lines(usize),
+    /// The tool is killed when it has printed this text.
+    Text(String),
+}
+
+/// A step before a command.
 pub enum Before {
     Stop(usize),
     Run(usize),
-    Wait(Duration),
+    Leaderless(usize),
+    NextSecond,
 }
 
 pub fn parse(text: &str) -> Vec<Case> {
@@ -58,7 +76,9 @@ pub fn parse(text: &str) -> Vec<Case> {
                 let (name, value) = var.split_once('=').unwrap_or_else(|| panic!("{line:?} has no value"));
                 case.env.push((name.to_owned(), value.to_owned()));
             }
-            ("for", ms) => case.kill_when_silent = Some(Duration::from_millis(ms.parse().unwrap())),
+            ("open", _) => case.end = End::Open,
+            ("lines", count) => case.end = End::Lines(count.parse().unwrap()),
+            ("text", text) => case.end = End::Text(text.to_owned()),
             ("during", args) => case.during.push(words(args)),
             ("remember", name) => case.remember = Some(name.to_owned()),
             ("digits", _) => case.digits = true,
@@ -66,7 +86,9 @@ pub fn parse(text: &str) -> Vec<Case> {
             ("sorted", _) => case.sorted = true,
             ("stop", member) => case.before.push(Before::Stop(member.parse().unwrap())),
             ("run", member) => case.before.push(Before::Run(member.parse().unwrap())),
-            ("wait", seconds) => case.before.push(Before::Wait(Duration::from_secs(seconds.parse().unwrap()))),
+            ("leaderless", member) => case.before.push(Before::Leaderless(member.parse().unwrap())),
+            ("next", "second") => case.before.push(Before::NextSecond),
+            ("repeat", _) => case.repeat = true,
             ("ignore", "stdout") => case.ignore_stdout = true,
             _ => panic!("{line:?} is not understood"),
         }

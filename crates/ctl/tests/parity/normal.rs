@@ -1,11 +1,11 @@
-//! What may differ between the sides, replaced by names.
+//! Names in place of texts that differ between the sides.
 
-use super::case::Case;
+use super::{case::Case, tool::Printed};
 
 /// Names for the ids, addresses and leases of one side.
 #[derive(Default)]
 pub struct Normal {
-    /// Longest first matters: an id in decimal may contain another's digits.
+    /// Longest first: an id in decimal may contain another's digits.
     texts: Vec<(String, String)>,
     /// Ids as they stand in protobuf.
     varints: Vec<(String, Vec<u8>)>,
@@ -44,7 +44,7 @@ impl Normal {
         self.varints.push((name.to_owned(), varint(id)));
     }
 
-    /// Puts what `{NAME}` stands for on this side into an argument.
+    /// Replaces `{NAME}` in an argument by its text on this side.
     pub fn fill(&self, arg: &str) -> String {
         self.texts
             .iter()
@@ -52,19 +52,25 @@ impl Normal {
             .fold(arg.to_owned(), |arg, (name, text)| arg.replace(&format!("{{{name}}}"), text))
     }
 
-    pub fn stdout(&self, case: &Case, bytes: &[u8]) -> String {
+    /// The output and the exit code in a form that is equal on both sides.
+    pub fn describe(&self, case: &Case, printed: &Printed) -> String {
+        let stdout = if case.ignore_stdout { String::new() } else { self.stdout(case, &printed.stdout) };
+        let stderr = self.stderr(case, &printed.stderr);
+        let code = printed.code.map_or("killed".to_owned(), |code| code.to_string());
+        format!("stdout:\n{stdout}stderr:\n{stderr}exit: {code}\n")
+    }
+
+    fn stdout(&self, case: &Case, bytes: &[u8]) -> String {
         match std::str::from_utf8(bytes) {
             Ok(text) if !case.line.contains("protobuf") => self.text(case, text),
             _ => self.binary(bytes),
         }
     }
 
-    /// Log lines and usage texts are each tool's own; what is left must be the same.
-    pub fn stderr(&self, case: &Case, text: &str) -> String {
+    /// Standard error without log lines and usage texts, which differ between the tools.
+    fn stderr(&self, case: &Case, text: &str) -> String {
         let (mut kept, mut usage) = (String::new(), false);
-        // etcdctl lets another program silence the terminal, which complains where there is none.
-        let own = |line: &str| line.is_empty() || line.starts_with("{\"level\":") || line.starts_with("stty: ");
-        for line in text.lines().filter(|line| !own(line)) {
+        for line in text.lines().filter(|line| !is_own(line)) {
             usage |= ["Usage:", "Did you mean", "Run '"].iter().any(|start| line.starts_with(start));
             if !usage || line.starts_with("Error:") {
                 kept.extend([line, "\n"]);
@@ -111,6 +117,13 @@ impl Normal {
         }
         format!("{text}\n")
     }
+}
+
+/// True for lines of standard error that only one of the tools prints.
+///
+/// etcdctl lets another program silence the terminal, which complains if there is none.
+pub fn is_own(line: &str) -> bool {
+    line.is_empty() || line.starts_with("{\"level\":") || line.starts_with("stty: ")
 }
 
 fn varint(mut value: u64) -> Vec<u8> {
