@@ -117,15 +117,15 @@ mod tests {
     }
 
     #[test]
-    fn what_was_kept_is_read_back() {
-        let dir = tempfile::tempdir().unwrap();
+    fn the_cache_is_read_back() {
+        let dir = harness::tempdir();
         let path = dir.path().join("gates");
         let mut cache = Cache::new(&path, "1.4.0");
         assert!(cache.read().unwrap().is_none());
         cache.keep(&snapshot(&["A"])).unwrap();
         let read = Cache::new(&path, "1.4.0").read().unwrap().unwrap();
         assert_eq!((read.source, &read.row, read.feature_set.as_str()), (Source::Cache, &snapshot(&["A"]).row, "OKD"));
-        // The same is not written again, and what is not of the cluster never.
+        // An equal snapshot is not written again, and one that is not from the cluster is never written.
         fs::remove_file(&path).unwrap();
         cache.keep(&snapshot(&["A"])).unwrap();
         cache.keep(&Arc::new(Snapshot::fixed(["B"], []))).unwrap();
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_whole_or_of_another_is_not_used() {
+    fn an_invalid_cache_or_one_of_another_version_is_not_used() {
         let good = text(&snapshot(&["A"]), "1.4.0");
         assert!(parse(&good, "1.4.0").is_ok());
         for (from, to, part) in [
@@ -153,8 +153,8 @@ mod tests {
     }
 
     #[test]
-    fn a_place_that_cannot_be_written_is_named() {
-        let dir = tempfile::tempdir().unwrap();
+    fn a_path_that_cannot_be_written_is_named() {
+        let dir = harness::tempdir();
         let path = dir.path().join("no/such/dir");
         let error = Cache::new(&path, "1.4.0").keep(&snapshot(&["A"])).unwrap_err();
         assert_eq!(error.to_string(), format!("failed to write the cache of gates {}", path.display()));

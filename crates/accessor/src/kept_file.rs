@@ -203,13 +203,13 @@ mod tests {
     use crate::Snapshot;
 
     struct World {
-        dir: tempfile::TempDir,
+        dir: harness::TempDir,
         file: KeptFile,
     }
 
     impl World {
         fn new(format: Format) -> World {
-            let dir = tempfile::tempdir().unwrap();
+            let dir = harness::tempdir();
             let file = KeptFile::new(&dir.path().join("file"), Filter::default(), format);
             World { dir, file }
         }
@@ -237,7 +237,7 @@ mod tests {
         fn refused(&mut self) -> String {
             let error = self.file.keep(&row("A")).unwrap_err();
             let cause = std::error::Error::source(&error).map(|cause| format!(": {cause}")).unwrap_or_default();
-            assert_eq!(fs::read_dir(self.dir.path()).unwrap().count(), 1, "nothing is left behind");
+            assert_eq!(fs::read_dir(self.dir.path()).unwrap().count(), 1, "no temporary file is left");
             error.to_string().replace(&self.dir.path().display().to_string(), "") + &cause
         }
     }
@@ -246,14 +246,14 @@ mod tests {
         Snapshot::fixed([on], ["Z"]).row
     }
 
-    /// Changes if it was written, even with the same text.
+    /// A value that changes with every write, even of equal text.
     fn stamp(path: &Path) -> (u64, i64) {
         let found = fs::metadata(path).unwrap();
         (found.ino(), found.mtime_nsec())
     }
 
     #[test]
-    fn what_others_do_is_undone_once() {
+    fn changes_by_others_are_reverted_once() {
         let mut world = World::new(Format::Args);
         assert_eq!(world.keep(), Kept::Written);
         let before = stamp(&world.path());
@@ -264,22 +264,22 @@ mod tests {
         assert_eq!(world.keep(), Kept::RestoredRemoved);
         assert_eq!((world.text().as_str(), world.keep()), ("--feature-gates=A=true,Z=false\n", Kept::Right));
         fs::write(world.path(), b"\xff\xfe").unwrap();
-        assert_eq!(world.keep(), Kept::RestoredChanged, "what is no text is written over, too");
-        assert_eq!(world.file.keep(&row("B")).unwrap(), Kept::Written, "a new row is no restoring");
-        assert_eq!(fs::read_dir(world.dir.path()).unwrap().count(), 1, "nothing is left beside it");
+        assert_eq!(world.keep(), Kept::RestoredChanged, "bytes that are not text are overwritten, too");
+        assert_eq!(world.file.keep(&row("B")).unwrap(), Kept::Written, "a new row is not a restoration");
+        assert_eq!(fs::read_dir(world.dir.path()).unwrap().count(), 1, "no temporary file is left");
     }
 
     #[test]
-    fn of_a_config_file_only_the_list_is_kept() {
+    fn only_the_list_of_a_config_file_is_kept() {
         let mut world = World::config();
         world.put("# theirs\nlog: 1\n");
         assert_eq!(world.keep(), Kept::Written);
-        // Somebody changes the rest: nothing to do, and nothing is done.
+        // A change outside the list needs no write.
         let theirs = world.text().replace("log: 1", "log: 2");
         world.put(&theirs);
         let before = stamp(&world.path());
         assert_eq!((world.keep(), stamp(&world.path())), (Kept::Right, before));
-        // Somebody takes the list out, and changes the rest once more.
+        // The list is removed and the rest is changed.
         world.put("# theirs\nlog: 3\n");
         assert_eq!(world.keep(), Kept::RestoredChanged);
         assert_eq!(world.text(), "# theirs\nlog: 3\ngates:\n- A=true\n- Z=false\n");
@@ -287,26 +287,26 @@ mod tests {
         assert_eq!((world.keep(), world.text().as_str()), (Kept::RestoredRemoved, "gates:\n- A=true\n- Z=false\n"));
     }
 
-    /// Between looking and putting the new file in its place somebody may write it: that must not be lost.
+    /// A write by another program between the read and the rename must not be lost.
     #[test]
-    fn what_others_write_meanwhile_is_not_lost() {
+    fn concurrent_writes_are_not_lost() {
         let mut world = World::config();
         world.put("log: 1\n");
         let path = world.path();
         assert_eq!(world.file.attempt(&row("A"), || fs::write(path, "log: 2\n").unwrap()).unwrap(), None);
-        assert_eq!(fs::read_dir(world.dir.path()).unwrap().count(), 1, "nothing is left beside it");
+        assert_eq!(fs::read_dir(world.dir.path()).unwrap().count(), 1, "no temporary file is left");
         assert_eq!((world.keep(), world.text().as_str()), (Kept::Written, "log: 2\ngates:\n- A=true\n- Z=false\n"));
     }
 
     #[test]
-    fn who_may_read_it_stays() {
+    fn permissions_are_kept() {
         let mut world = World::new(Format::Json);
         world.put("");
         fs::set_permissions(world.path(), fs::Permissions::from_mode(0o640)).unwrap();
         let mode = |world: &World| fs::metadata(world.path()).unwrap().mode() & 0o7777;
         assert_eq!((world.keep(), mode(&world)), (Kept::Written, 0o640));
         fs::remove_file(world.path()).unwrap();
-        assert_eq!((world.keep(), mode(&world)), (Kept::RestoredRemoved, 0o640), "also when it was gone");
+        assert_eq!((world.keep(), mode(&world)), (Kept::RestoredRemoved, 0o640), "also after a removal");
     }
 
     #[test]
@@ -320,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_kept_is_left_alone() {
+    fn an_unreadable_file_is_not_changed() {
         let mut world = World::config();
         world.put("gates: [");
         assert!(world.refused().starts_with("/file cannot be kept: the config file cannot be read: it is not YAML"));

@@ -1,7 +1,10 @@
-//! What each look at the cluster means, without a cluster.
+//! The decision after each look, without a cluster.
+
+use std::time::Duration;
 
 use accessor::{BuildError, Follower, Gates, Kube, NotReady, Observed, Snapshot, Source};
 use featureset::object::{ClusterVersion, FeatureGate};
+use harness::{Port, asynchronous::finish};
 use serde_json::{Value, json};
 
 /// Rows such as `1.4.0 +A -B`.
@@ -43,7 +46,7 @@ fn waiting_has_a_reason() {
 }
 
 #[test]
-fn orders_other_rows_and_looking_again_mean_nothing() {
+fn order_other_rows_and_repeated_looks_do_not_matter() {
     let mut follower = follower("1.4.0");
     first(&mut follower, &["1.4.0 +A +B -C -D"]);
     for rows in [&["1.4.0 +A +B -C -D"][..], &["1.5.0 +Z", "1.4.0 +B +A -D -C"], &["1.4.0 -D +B -C +A", "1.3.0 -A"]] {
@@ -52,7 +55,7 @@ fn orders_other_rows_and_looking_again_mean_nothing() {
 }
 
 #[test]
-fn a_change_is_told_once_with_its_difference() {
+fn a_change_is_reported_once_with_its_difference() {
     let mut follower = follower("1.4.0");
     first(&mut follower, &["1.4.0 +A -B -C"]);
     let changed = object(&["1.4.0 +B -A -C"]);
@@ -63,7 +66,7 @@ fn a_change_is_told_once_with_its_difference() {
 }
 
 #[test]
-fn flips_of_others_gates_do_not_matter_but_are_seen() {
+fn gates_that_are_not_followed_are_visible_and_are_no_change() {
     let mut follower = follower("1.4.0");
     follower.followed = Some(["A".to_owned()].into());
     first(&mut follower, &["1.4.0 +A -B"]);
@@ -73,7 +76,7 @@ fn flips_of_others_gates_do_not_matter_but_are_seen() {
 }
 
 #[test]
-fn a_row_that_vanishes_leaves_the_last_snapshot_in_force() {
+fn a_removed_row_leaves_the_last_snapshot_in_force() {
     let mut follower = follower("1.4.0");
     first(&mut follower, &["1.4.0 +A"]);
     for gone in [None, Some(object(&["1.5.0 -A"]))] {
@@ -82,7 +85,7 @@ fn a_row_that_vanishes_leaves_the_last_snapshot_in_force() {
     }
     assert!(
         matches!(follower.observe(Some(&object(&["1.4.0 +A"])), None), Observed::Same(_)),
-        "it is back: no restart"
+        "an equal row is no change"
     );
 }
 
@@ -97,7 +100,7 @@ fn unknown_gates_are_an_error_at_start_and_never_later() {
 }
 
 #[test]
-fn a_development_build_takes_the_clusters_newest() {
+fn a_development_build_uses_the_newest_row() {
     let rows = object(&["1.4.0 -A", "1.5.0 +A"]);
     let mut follower = Follower::new(None);
     assert_eq!(follower.observe(Some(&rows), None), Observed::Waiting(NotReady::NoClusterVersion));
@@ -120,7 +123,7 @@ fn defaults_hold_until_there_is_a_row() {
 }
 
 #[test]
-fn manifests_serve_before_there_is_an_api() {
+fn a_snapshot_can_come_from_a_manifest() {
     let manifest = serde_json::to_string(&object(&["1.4.0 +A -B"])).unwrap();
     let snapshot = Snapshot::of_manifest(&manifest, "1.4.0").unwrap();
     assert_eq!((snapshot.get("A"), snapshot.get("B"), snapshot.get("C")), (Some(true), Some(false), None));
@@ -132,40 +135,43 @@ fn manifests_serve_before_there_is_an_api() {
 #[tokio::test]
 async fn fixed_gates_are_ready() {
     let gates = Gates::fixed(Snapshot::fixed(["A"], ["B"]));
-    let snapshot = gates.ready(std::time::Duration::ZERO).await.unwrap();
+    let snapshot = gates.ready(Duration::ZERO).await.unwrap();
     assert!(snapshot.is_enabled("A") && !snapshot.is_enabled("B") && !snapshot.is_enabled("C"));
 }
 
 #[tokio::test]
-async fn an_empty_version_is_an_error_when_it_is_built() {
-    let dir = tempfile::tempdir().unwrap();
+async fn an_empty_version_is_an_error_at_start() {
+    let dir = harness::tempdir();
     let path = dir.path().join("config");
+    let nobody = Port::reserve();
     let kubeconfig = json!({"apiVersion": "v1", "kind": "Config", "current-context": "c",
-        "clusters": [{"name": "c", "cluster": {"server": "http://127.0.0.1:9"}}],
+        "clusters": [{"name": "c", "cluster": {"server": nobody.url()}}],
         "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}], "users": [{"name": "u", "user": {}}]});
     std::fs::write(&path, kubeconfig.to_string()).unwrap();
     let kube = Kube::connect(Some(&path)).await.unwrap();
     assert_eq!(Gates::builder(" ").start(kube.clone()).err(), Some(BuildError::NoVersion));
-    // Nobody answers there: the reason says so, and nothing panics.
+    // Nobody listens on the port: the reason says so, and nothing panics.
     let gates = Gates::builder("1.4.0").start(kube).unwrap();
-    let why = gates.ready(std::time::Duration::from_millis(600)).await.unwrap_err();
+    let mut states = gates.subscribe();
+    finish("the API was asked", states.wait_for(|state| *state != Err(NotReady::NotAsked))).await.unwrap();
+    let why = gates.ready(Duration::ZERO).await.unwrap_err();
     assert!(matches!(why, NotReady::NoApi(_)), "{why}");
     assert_eq!(gates.current(), None);
 }
 
 #[test]
-fn a_cache_holds_while_the_api_is_away_and_no_longer() {
+fn a_cache_holds_only_until_the_api_has_answered() {
     let cached = |on: &[&str]| Snapshot { source: Source::Cache, ..Snapshot::fixed(on.iter().copied(), ["Z"]) };
     let mut follower = follower("1.4.0");
-    assert!(matches!(follower.no_api("refused"), Observed::Waiting(NotReady::NoApi(_))), "there is none");
+    assert!(matches!(follower.no_api("refused"), Observed::Waiting(NotReady::NoApi(_))), "there is no cache yet");
     follower.cached = Some(cached(&["A"]));
     let Observed::Stale(now, NotReady::NoApi(why)) = follower.no_api("refused") else { panic!() };
     assert_eq!((now.source, now.is_enabled("A"), why.as_str()), (Source::Cache, true, "refused"));
-    // The API is back and says the same: nothing happened. Another row is a change.
+    // The API is back with an equal row, which is no change. Another row is one.
     let Observed::Same(now) = follower.observe(Some(&object(&["1.4.0 +A -Z"])), None) else { panic!() };
     assert_eq!(now.source, Source::Cluster);
     assert!(matches!(follower.observe(Some(&object(&["1.4.0 -A -Z"])), None), Observed::Changed(_)));
-    // Once the cluster has answered, the cache is of no use any more.
+    // After an answer of the cluster, the cache is not used any more.
     let Observed::Stale(now, _) = follower.no_api("refused") else { panic!() };
     assert_eq!((now.source, now.is_enabled("A")), (Source::Cluster, false));
 }

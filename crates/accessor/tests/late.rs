@@ -1,4 +1,4 @@
-//! Rows that are late by minutes, and an API that is away for as long: in virtual time, with an API that is made up.
+//! Rows that are late by minutes and an API that is unavailable for minutes, in virtual time and with a fake API.
 
 use std::{
     convert::Infallible,
@@ -20,10 +20,10 @@ use tokio::{
 
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// An API with one object, whose watches may be dead without anyone noticing.
+/// An API with one object. A write need not reach the watches, as if they were silently dead.
 #[derive(Clone)]
 struct Api {
-    /// `None`: it does not answer.
+    /// `None` if the API is unavailable.
     rows: Arc<Mutex<Option<Vec<&'static str>>>>,
     events: broadcast::Sender<()>,
     looks: Arc<Mutex<u32>>,
@@ -43,10 +43,10 @@ impl Api {
         kube::Client::new(service, "default").into()
     }
 
-    /// A row for 1.4.0 with the gate A.
-    fn write(&self, row: &'static str, told: bool) {
+    /// Writes the only row. Watches get an event if `notify` is true.
+    fn write(&self, row: &'static str, notify: bool) {
         *self.rows.lock().unwrap() = Some(vec![row]);
-        if told {
+        if notify {
             let _ = self.events.send(());
         }
     }
@@ -87,10 +87,10 @@ fn start(api: &Api) -> Gates {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_row_that_is_late_by_minutes_is_waited_for() {
+async fn a_row_may_be_late_by_minutes() {
     let api = Api::new(Some(vec!["1.3.0"]));
     let gates = start(&api);
-    // Nobody waits longer than told, and the reason names the rows that there are.
+    // The wait ends in time, and the reason names the existing rows.
     let begin = Instant::now();
     let why = gates.ready(MINUTE).await.unwrap_err();
     assert_eq!(
@@ -105,12 +105,12 @@ async fn a_row_that_is_late_by_minutes_is_waited_for() {
     let snapshot = gates.ready(60 * MINUTE).await.unwrap();
     assert!(snapshot.is_enabled("A"));
     assert!((8 * MINUTE..8 * MINUTE + Duration::from_secs(1)).contains(&begin.elapsed()), "{:?}", begin.elapsed());
-    // One look at the start, two without a reason in eight minutes, and one for the event.
+    // One look at the start, two periodic ones in eight minutes, and one for the event.
     assert!(*api.looks.lock().unwrap() <= 4, "{} looks", api.looks.lock().unwrap());
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watch_that_died_silently_delays_a_row_and_does_not_lose_it() {
+async fn a_silently_dead_watch_delays_a_row_and_does_not_lose_it() {
     let api = Api::new(Some(vec!["1.3.0"]));
     let gates = start(&api);
     let begin = Instant::now();
@@ -121,7 +121,7 @@ async fn a_watch_that_died_silently_delays_a_row_and_does_not_lose_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_api_that_is_away_for_minutes_is_asked_again_and_not_too_often() {
+async fn an_unavailable_api_is_retried_with_pauses() {
     let api = Api::new(None);
     let gates = start(&api);
     let begin = Instant::now();
@@ -135,14 +135,14 @@ async fn an_api_that_is_away_for_minutes_is_asked_again_and_not_too_often() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_cache_bridges_the_time_and_a_missed_change_is_one_change() {
-    let dir = tempfile::tempdir().unwrap();
+async fn a_cache_is_used_while_the_api_is_unavailable() {
+    let dir = harness::tempdir();
     let path = dir.path().join("gates.json");
     let cached = |api: &Api| Gates::builder("1.4.0").need(["A"]).cache(&path).notify().start(api.kube()).unwrap();
     let api = Api::new(Some(vec!["1.4.0 +A"]));
     assert_eq!(cached(&api).ready(MINUTE).await.unwrap().source, Source::Cluster);
 
-    // The next start meets an API that is away: the file holds, and says so.
+    // The API is unavailable at the next start: the cache is used, marked as stale.
     *api.rows.lock().unwrap() = None;
     let gates = cached(&api);
     let snapshot = gates.ready(MINUTE).await.unwrap();
@@ -150,7 +150,7 @@ async fn a_cache_bridges_the_time_and_a_missed_change_is_one_change() {
     let state = gates.subscribe().borrow().clone().unwrap();
     assert!(state.stale.is_some_and(|why| why.contains("no endpoints")));
     assert!(gates.metrics().contains("feature_gates_stale 1\n") && gates.metrics().contains("source=\"cache\""));
-    // Minutes later it is back, and the gate was turned off meanwhile.
+    // Minutes later the API is back, and the gate is off.
     sleep(9 * MINUTE).await;
     let mut states = gates.subscribe();
     api.write("1.4.0", true);

@@ -1,24 +1,21 @@
-//! One gate from nothing to nothing: added, previewed, on by default, retired. `gates.toml` is the only file that is edited, by
-//! commands; controllers and operators of each release run on what was made from it, and behave as it says.
-
-use crate::support;
+//! The life of one gate: added, previewed, on by default, retired. `gates.toml` is the only file that is edited, by commands.
+//! Controllers and operators of each release use the files that are generated from it.
 
 use std::{
     fs,
     path::{Path, PathBuf},
-    process::Command,
-    time::Duration,
 };
 
-use featureset::GatesFile;
+use featuretest::Operator;
+use harness::{Output, Signal, asynchronous::until, wait_max};
 use kubeapi::{Kube, Place};
-use playground::Playground;
 use serde_json::{Value, json};
-use support::Operator;
+
+use crate::controller::Controller;
 
 const CONFIG: &str = "/apis/config.openshift.io/v1";
 
-/// The folder of a product that has gates, and a cluster it runs on.
+/// The directory of a product that has gates, and a cluster that it runs on.
 struct World {
     dir: PathBuf,
     kubeconfig: PathBuf,
@@ -26,10 +23,11 @@ struct World {
 }
 
 impl World {
-    /// A command on `gates.toml` or on the cluster: what it said, and whether it was good.
+    /// Runs a command on `gates.toml` or on the cluster. Returns whether it succeeded, and its output.
     async fn gates(&self, line: &str) -> (bool, String) {
         let (dir, kubeconfig) = (self.dir.display().to_string(), self.kubeconfig.display().to_string());
         let line = line.replace("DIR", &dir).replace("CLUSTER", &format!("--kubeconfig {kubeconfig}"));
+        let line = line.replace("WAIT", &format!("--wait-seconds {}", wait_max().as_secs()));
         let words: Vec<String> = line.split_whitespace().map(|word| word.replace('_', " ")).collect();
         let all = ["gates".to_owned(), "--file".to_owned(), format!("{dir}/gates.toml")].into_iter().chain(words);
         let all: Vec<String> = all.collect();
@@ -67,7 +65,7 @@ impl World {
         fs::read_to_string(self.dir.join(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
     }
 
-    /// What a test farm leaves behind.
+    /// Writes the results of 14 test runs.
     fn evidence(&self, gate: &str) {
         let cases: String = (0..5).map(|i| format!("<testcase name=\"{i} [FeatureGate:{gate}]\"/>")).collect();
         for run in 0..14 {
@@ -75,32 +73,22 @@ impl World {
         }
     }
 
-    /// The next version is begun in `gates.toml`.
+    /// Begins the next version in `gates.toml`.
     fn next(&self, from: &str, to: &str) {
         self.write("gates.toml", &self.read("gates.toml").replace(from, to));
     }
 
-    /// What is in `gates.toml` is released, and the cluster is brought to it, the controller first.
+    /// Releases `gates.toml` and upgrades the cluster to it, the controller first.
     async fn release(&self, version: &str, before: Option<Controller>) -> Controller {
         self.good("verify").await;
         self.write(&format!("released/{version}.json"), &self.read("manifests/registry.json"));
-        let mut options =
-            operator::Options::new(&GatesFile::parse(&self.read("gates.toml")).unwrap(), version, None).unwrap();
-        options.kubeconfig = Some(self.kubeconfig.clone());
-        options.timing.lease = Duration::from_secs(3);
-        options.timing.retry = Duration::from_millis(300);
-        let (stop, stopped) = tokio::sync::oneshot::channel();
-        let task = tokio::spawn(async move { operator::run(options, async { drop(stopped.await) }).await.unwrap() });
+        let controller = Controller::start(&self.read("gates.toml"), version, &self.kubeconfig);
         if let Some(before) = before {
             before.stop().await;
         }
-        self.good(&format!("version begin {version} CLUSTER")).await;
+        self.good(&format!("version begin {version} WAIT CLUSTER")).await;
         self.good(&format!("version complete {version} CLUSTER")).await;
-        Controller { stop, task }
-    }
-
-    fn operator(&self, version: &'static str) -> Operator {
-        Operator::start("restarts", version, self.kubeconfig.clone())
+        controller
     }
 
     /// `FastPath=true Quick=false` of a version.
@@ -118,19 +106,7 @@ impl World {
     }
 }
 
-struct Controller {
-    stop: tokio::sync::oneshot::Sender<()>,
-    task: tokio::task::JoinHandle<()>,
-}
-
-impl Controller {
-    async fn stop(self) {
-        let _ = self.stop.send(());
-        self.task.await.unwrap();
-    }
-}
-
-/// Everything in the manifests that the product ships but the roles.
+/// Creates the objects of the product's manifests, except for the roles.
 async fn install(kube: &Kube, manifests: &Path) {
     for name in ["0-crds.yaml", "1-namespace.yaml", "2-policies.yaml"] {
         for object in featureset::yaml::objects(&fs::read_to_string(manifests.join(name)).unwrap()).unwrap() {
@@ -148,11 +124,12 @@ async fn install(kube: &Kube, manifests: &Path) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn added_previewed_proven_retired() {
-    let dir = tempfile::tempdir().unwrap();
-    let playground = Playground::start().unwrap();
-    let kubeconfig = playground.kubeconfig().to_owned();
+    let Some(program) = Operator::program("restarts") else { return };
+    let api = apiworld::start();
+    let kubeconfig = api.kubeconfig().to_owned();
     let kube = Kube::connect(Some(&kubeconfig)).await.unwrap();
-    let world = World { dir: dir.path().join("product"), kubeconfig, kube };
+    let world = World { dir: api.dir().join("product"), kubeconfig, kube };
+    let operator = |version: &str| Operator::start(&program, version, &world.kubeconfig);
     world.write(
         "gates.toml",
         "schema = 1\nversion = \"1.4.0\"\n[output]\nrust = \"src/gates.rs\"\nmanifests = \"manifests\"\n",
@@ -162,17 +139,17 @@ async fn added_previewed_proven_retired() {
     world.add("FastPath").await;
     install(&world.kube, &world.dir.join("manifests")).await;
     let controller = world.release("1.4.0", None).await;
-    let first = world.operator("1.4.0");
-    first.says(&["version 1.4.0: the slow path"]).await;
+    let first = operator("1.4.0");
+    first.says(&["version 1.4.0: the slow path"]);
 
-    // A preview, in the next release. This cluster is none for previews.
+    // A preview, in the next release. This cluster has not chosen previews.
     world.next("1.4.0", "1.5.0");
     world.good("promote FastPath --to TechPreviewNoUpgrade").await;
     let controller = world.release("1.5.0", Some(controller)).await;
-    let second = world.operator("1.5.0");
-    second.says(&["version 1.5.0: the slow path"]).await;
+    let second = operator("1.5.0");
+    second.says(&["version 1.5.0: the slow path"]);
 
-    // Proven: on by default, and only for those who have the release that says so. Quick is added and proven in one release.
+    // Proven: on by default, from this release on. Quick is added and proven in one release.
     world.next("1.5.0", "1.6.0");
     world.bad("promote FastPath --to Default", "0 tests have [FeatureGate:FastPath] in their names").await;
     world.evidence("FastPath");
@@ -181,13 +158,13 @@ async fn added_previewed_proven_retired() {
     world.evidence("Quick");
     world.good("promote Quick --to Default --evidence DIR/junit/Quick").await;
     let controller = world.release("1.6.0", Some(controller)).await;
-    let third = world.operator("1.6.0");
-    third.says(&["version 1.6.0: the fast path"]).await;
+    let third = operator("1.6.0");
+    third.says(&["version 1.6.0: the fast path"]);
     let rows = [world.row("1.4.0").await, world.row("1.5.0").await, world.row("1.6.0").await];
     assert_eq!(rows, ["FastPath=false", "FastPath=false", "FastPath=true Quick=true"]);
-    first.says(&["version 1.4.0: the slow path"]).await;
+    first.says(&["version 1.4.0: the slow path"]);
 
-    // Retired, when neither code nor a release that is out needs it any more.
+    // Retired, when neither code nor an installed release needs it any more.
     world.next("1.6.0", "1.7.0");
     world.write("src/main.rs", "fn main() { if on(Gate::FastPath) {} }\n");
     world.bad("retire FastPath --registry DIR/released/1.6.0.json", "main.rs:1").await;
@@ -195,41 +172,37 @@ async fn added_previewed_proven_retired() {
     world.bad("retire FastPath --registry DIR/released", "1.5.0").await;
     world.bad("retire FastPath --registry DIR/released/1.6.0.json CLUSTER", "version 1.5.0 still needs it").await;
     world.good("retire FastPath --registry DIR/released/1.6.0.json").await;
-    assert!(!world.read("src/gates.rs").contains("FastPath"), "code that asks for it does not compile");
+    assert!(!world.read("src/gates.rs").contains("FastPath"), "code that uses the gate does not compile");
     let controller = world.release("1.7.0", Some(controller)).await;
     assert_eq!(world.row("1.7.0").await, "Quick=true");
-    third.says(&["version 1.6.0: the fast path"]).await;
-    let late = Command::new(support::example("restarts"))
-        .env("KUBECONFIG", &world.kubeconfig)
-        .env("OPERATOR_IMAGE_VERSION", "1.7.0")
-        .output()
-        .unwrap();
-    let said = String::from_utf8_lossy(&late.stderr).into_owned();
-    assert!(!late.status.success() && said.contains("FastPath"), "a gate that is gone is an error at start: {said}");
+    third.says(&["version 1.6.0: the fast path"]);
+    let late = Output::of(&mut Operator::command(&program, "1.7.0", &world.kubeconfig)).error();
+    assert!(late.contains("FastPath"), "a retired gate is an error at start: {late}");
 
-    // Previews are chosen: 1.5.0 has the gate there, 1.4.0 has it nowhere. Who lags holds up the barrier and is named.
-    world.good("status --wait --wait-seconds 30 CLUSTER").await;
-    second.signal("STOP");
+    // Previews are chosen: 1.5.0 has the gate there, 1.4.0 has it nowhere. An operator that lags is named and waited for.
+    world.good("status --wait WAIT CLUSTER").await;
+    second.signal(Signal::STOP);
     let place = Place::cluster(CONFIG, "featuregates");
     let mut gate: Value = world.kube.get(&place, "cluster").await.unwrap().unwrap();
     gate["spec"] = json!({"featureSet": "TechPreviewNoUpgrade"});
     world.kube.update(&place, &gate).await.unwrap();
-    let (good, said) = world.gates("status --wait --wait-seconds 5 CLUSTER").await;
     let lags = "restarts restarts-1.5.0 (1.5.0): runs with an older row\n";
+    let follows = "restarts restarts-1.6.0 (1.6.0): runs with its row\n";
+    until("only the stopped operator lags", async || {
+        let (_, said) = world.gates("status CLUSTER").await;
+        said.contains(lags) && said.contains(follows)
+    })
+    .await;
+    let (good, said) = world.gates("status --wait --wait-seconds 1 CLUSTER").await;
     assert!(!good && said.contains(lags) && said.ends_with("not everyone runs with its row yet\n"), "{said}");
-    assert!(said.contains("restarts restarts-1.6.0 (1.6.0): runs with its row\n"), "{said}");
-    let wait = world.gates("status --wait --wait-seconds 60 CLUSTER");
-    let go_on = async {
-        tokio::time::sleep(Duration::from_secs(1)).await;
-        second.signal("CONT");
-    };
-    let ((good, said), ()) = tokio::join!(wait, go_on);
+    let resume = async { second.signal(Signal::CONT) };
+    let ((good, said), ()) = tokio::join!(world.gates("status --wait WAIT CLUSTER"), resume);
     assert!(good && said.contains("restarts restarts-1.5.0 (1.5.0): runs with its row\n"), "{said}");
     let restarted =
-        ["version 1.5.0: the slow path", "leaving: a gate has changed", "exit Some(0)", "version 1.5.0: the fast path"];
-    second.says(&restarted).await;
-    first.says(&["version 1.4.0: the slow path"]).await;
-    third.says(&["version 1.6.0: the fast path"]).await;
+        ["version 1.5.0: the slow path", "leaving: a gate has changed", "exit 0", "version 1.5.0: the fast path"];
+    second.says(&restarted);
+    first.says(&["version 1.4.0: the slow path"]);
+    third.says(&["version 1.6.0: the fast path"]);
 
     drop((first, second, third));
     controller.stop().await;
