@@ -15,7 +15,7 @@ use std::{
     thread,
 };
 
-use case::{Case, End};
+use case::{Before, Case, End, next_second};
 use harness::{ETCD, Member, Place, etcd_dir, request, until};
 use normal::{Normal, is_own};
 use tool::{Printed, Tool};
@@ -102,6 +102,10 @@ impl Side {
     }
 
     fn run(&mut self, case: &Case) -> String {
+        for before in &case.before {
+            assert!(matches!(before, Before::NextSecond), "{:?} has a step for clusters", case.line);
+            next_second();
+        }
         let args: Vec<String> = case.args.iter().map(|arg| self.normal.fill(arg)).collect();
         if !case.during.is_empty() {
             // The watches of earlier tools end some time after these were killed.

@@ -4,18 +4,14 @@
 //! The cluster starts over for the second tool, on the same addresses, so that the ids are the same. Both are real
 //! etcd; with `LOCKGATE_BIN` set, the second one's members are that program.
 
-use std::{
-    path::Path,
-    process::Command,
-    time::{SystemTime, UNIX_EPOCH},
-};
+use std::{path::Path, process::Command};
 
 use client::pb::StatusResponse;
 use harness::{ETCD, Group, Member, etcd_dir, until};
 use tokio::runtime::Runtime;
 
 use crate::parity::{
-    case::{self, Before, Case},
+    case::{self, Before, Case, next_second},
     normal::Normal,
     second_server,
     tool::{Printed, Tool},
@@ -123,16 +119,9 @@ impl Cluster {
             Before::Leaderless(member) => until(&format!("member {member} has no leader"), || {
                 self.status(self.group.member(*member)).is_some_and(|status| status.leader == 0)
             }),
-            Before::NextSecond => {
-                let begin = second();
-                until("the clock shows another second", || second() != begin);
-            }
+            Before::NextSecond => next_second(),
         }
     }
-}
-
-fn second() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs()
 }
 
 fn call(tool: &Path, endpoints: &str, args: &[String]) -> Printed {

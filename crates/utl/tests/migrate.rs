@@ -1,9 +1,8 @@
-//! `migrate`, `version --data-dir` and `schema` on data dirs of lockgate and on such as are made by hand.
-
-use crate::support;
+//! `migrate`, `version --data-dir` and `schema` on data dirs of Lockgate and on ones made without a server.
 
 use std::{ffi::OsStr, fs, path::Path};
 
+use harness::{Output, tempdir};
 use node::DataDir;
 use prost::Message;
 use proto::{
@@ -13,10 +12,11 @@ use proto::{
     },
 };
 use storage::{Backend, Options, schema};
-use support::{Ended, Member, made, utl};
 use wal::{Wal, snapfile};
 
-fn migrate(dir: &DataDir, target: &str, extra: &[&str]) -> Ended {
+use crate::support::{self, Member, made, utl};
+
+fn migrate(dir: &DataDir, target: &str, extra: &[&str]) -> Output {
     let mut args = vec!["migrate".to_owned(), "--target-version".into(), target.into()];
     args.extend(dir.words().split(' ').map(ToOwned::to_owned));
     args.extend(extra.iter().map(|word| (*word).to_owned()));
@@ -37,18 +37,19 @@ fn v(minor: u16) -> Option<Version> {
     Some(Version::new(3, minor))
 }
 
-/// A stopped lockgate with a history, at 3.8 and with a cluster feature on.
+/// A stopped Lockgate with a history, at 3.8 and with a cluster feature on.
 fn filled(root: &Path) -> DataDir {
     let member = Member::lockgate(root, &["--cluster-feature-gates", "AtomicIncrement=true"]);
     member.fill();
     member.wait_versioned();
+    member.wait_feature("AtomicIncrement");
     member.stop();
     DataDir::new(root, None)
 }
 
 #[test]
 fn down_and_up_again_keeps_every_key_and_prunes_the_gate() {
-    let temp = tempfile::tempdir().unwrap();
+    let temp = tempdir();
     let dir = filled(&temp.path().join("data"));
     let (before, at) = (hash(&dir), version(&dir));
     assert_eq!((&at["atVersion"], &at["needs"]), (&"3.8".into(), &"3.8".into()));
@@ -83,8 +84,8 @@ fn down_and_up_again_keeps_every_key_and_prunes_the_gate() {
 }
 
 #[test]
-fn the_log_may_be_elsewhere() {
-    let temp = tempfile::tempdir().unwrap();
+fn the_log_may_be_in_another_directory() {
+    let temp = tempdir();
     let wal = temp.path().join("log");
     let dir = made::dir(&temp.path().join("data"), Some(wal.clone()), &made::log_of_3_5(), 6);
     migrate(&dir, "3.7", &[]).ok();
@@ -98,7 +99,7 @@ fn the_log_may_be_elsewhere() {
 
 #[test]
 fn committed_entries_are_applied_and_leave_the_log() {
-    let temp = tempfile::tempdir().unwrap();
+    let temp = tempdir();
     let dir = made::dir(&temp.path().join("data"), None, &made::log_of_3_5(), 5);
     let at = version(&dir);
     assert_eq!(at["v2Requests"][0]["index"], 3);
@@ -123,9 +124,9 @@ fn committed_entries_are_applied_and_leave_the_log() {
     assert!(store.contains("/0/members/7/attributes") && store.contains("3.7.0"), "{store}");
 }
 
-/// An entry that is not known to be committed, and what a migration to `target` says of it.
+/// The error of a migration to `target` with an entry that is not known to be committed.
 fn refused_for(entry: proto::raftpb::Entry, target: &str) -> String {
-    let temp = tempfile::tempdir().unwrap();
+    let temp = tempdir();
     let dir = made::dir(&temp.path().join("data"), None, &made::log_of_3_5(), 6);
     migrate(&dir, "3.8", &[]).ok();
     made::append(&dir, &[made::put(0, "c"), entry]);
@@ -149,10 +150,9 @@ fn newer_entries_that_may_not_be_committed_are_refused_by_index() {
     assert!(error.contains("needs 3.8"), "{error}");
 }
 
-/// They are kept as they are, like any other, and every version may have them.
 #[test]
-fn users_in_entries_that_may_not_be_committed_come_along() {
-    let temp = tempfile::tempdir().unwrap();
+fn users_in_entries_that_may_not_be_committed_are_kept() {
+    let temp = tempdir();
     let dir = made::dir(&temp.path().join("data"), None, &made::log_of_3_5(), 6);
     migrate(&dir, "3.7", &[]).ok();
     let enable = InternalRaftRequest { auth_enable: Some(AuthEnableRequest::default()), ..Default::default() };
@@ -165,7 +165,7 @@ fn users_in_entries_that_may_not_be_committed_come_along() {
     }
 }
 
-/// etcd does not look into repeated fields, and does not notice what it does not know.
+/// etcd does not look into repeated fields, and so ignores unknown fields there.
 #[test]
 fn unknown_fields_inside_a_transaction_count() {
     let mut compare = Compare { key: "k".into(), ..Default::default() }.encode_to_vec();
@@ -181,17 +181,17 @@ fn unknown_fields_inside_a_transaction_count() {
 }
 
 #[test]
-fn what_only_etcd_can_apply_is_refused_by_index_and_nothing_changes() {
+fn entries_that_only_etcd_can_apply_are_refused_by_index_and_nothing_changes() {
     let enable = InternalRaftRequest { auth_enable: Some(AuthEnableRequest::default()), ..Default::default() };
     let login =
         InternalRaftRequest { authenticate: Some(InternalAuthenticateRequest::default()), ..Default::default() };
     for (entry, what) in [
-        // Refused by apply itself, as there is no root; that is an answer, and no obstacle.
+        // Apply refuses it, as there is no root; a refusal is a result and does not stop a migration.
         (made::request(7, enable), None),
         (made::v2_put(7, "/1/key", "x"), Some(r#"v2 API (PUT "/1/key")"#)),
         (made::request(7, login), None),
     ] {
-        let temp = tempfile::tempdir().unwrap();
+        let temp = tempdir();
         let log = [made::log_of_3_5(), vec![entry]].concat();
         let dir = made::dir(&temp.path().join("data"), None, &log, 7);
         let before = made::bytes(temp.path());
@@ -209,7 +209,7 @@ fn what_only_etcd_can_apply_is_refused_by_index_and_nothing_changes() {
 
 #[test]
 fn authentication_is_carried_as_data() {
-    let temp = tempfile::tempdir().unwrap();
+    let temp = tempdir();
     let dir = made::dir(&temp.path().join("data"), None, &made::log_of_3_5(), 6);
     migrate(&dir, "3.6", &[]).ok();
     let backend = Backend::open(&dir.db(), Options::default()).unwrap();
@@ -229,8 +229,8 @@ fn authentication_is_carried_as_data() {
 }
 
 #[test]
-fn a_dir_in_use_is_left_alone() {
-    let temp = tempfile::tempdir().unwrap();
+fn a_dir_in_use_is_not_touched() {
+    let temp = tempdir();
     let dir = made::dir(&temp.path().join("data"), None, &made::log_of_3_5(), 6);
     let backend = Backend::open(&dir.db(), Options::default()).unwrap();
     let error = migrate(&dir, "3.7", &["--timeout", "200ms"]).error();
@@ -241,7 +241,7 @@ fn a_dir_in_use_is_left_alone() {
 
 #[test]
 fn a_downgrade_job_ends_with_the_migration() {
-    let temp = tempfile::tempdir().unwrap();
+    let temp = tempdir();
     let dir = made::dir(&temp.path().join("data"), None, &made::log_of_3_5(), 6);
     migrate(&dir, "3.8", &[]).ok();
     let backend = Backend::open(&dir.db(), Options::default()).unwrap();
@@ -259,7 +259,7 @@ fn a_downgrade_job_ends_with_the_migration() {
 
 #[test]
 fn dirs_of_all_members_are_compared() {
-    let temp = tempfile::tempdir().unwrap();
+    let temp = tempdir();
     let dirs: Vec<_> = (1..=3).map(|n| temp.path().join(format!("m{n}"))).collect();
     made::dir(&dirs[0], None, &made::log_of_3_5(), 6);
     migrate(&DataDir::new(&dirs[0], None), "3.7", &[]).ok();
@@ -277,7 +277,7 @@ fn dirs_of_all_members_are_compared() {
 
 #[test]
 fn keys_of_the_v2_api_are_not_lost_silently() {
-    let temp = tempfile::tempdir().unwrap();
+    let temp = tempdir();
     let dir = made::dir(&temp.path().join("data"), None, &made::log_of_3_5(), 6);
     migrate(&dir, "3.6", &[]).ok();
     migrate(&dir, "3.5", &["-y"]).ok();
@@ -294,8 +294,8 @@ fn keys_of_the_v2_api_are_not_lost_silently() {
 }
 
 #[test]
-fn wrong_arguments_are_told_in_etcdutls_words() {
-    let temp = tempfile::tempdir().unwrap();
+fn invalid_arguments_get_the_messages_of_etcdutl() {
+    let temp = tempdir();
     let dir = made::dir(&temp.path().join("data"), None, &made::log_of_3_5(), 6);
     let error = |target| migrate(&dir, target, &[]).error();
     assert!(error("3").contains(r#"wrong target version format, expected "X.Y", got "3""#));
@@ -319,12 +319,11 @@ fn the_schema_is_printed_as_of_a_version() {
 
 #[test]
 fn a_dir_that_is_too_old_is_refused_with_the_command_that_helps() {
-    let temp = tempfile::tempdir().unwrap();
+    let temp = tempdir();
     let dir = made::dir(&temp.path().join("data"), None, &made::log_of_3_5(), 6);
     migrate(&dir, "3.6", &[]).ok();
-    let args = ["--data-dir", dir.root().to_str().unwrap(), "--name", "m1"].map(ToOwned::to_owned);
-    let Ok(server::config::Parsed::Run(config)) = server::config::Config::from_args(&args, &[]) else { panic!() };
-    let Err(error) = support::member::block(server::Server::start(*config)) else { panic!("it started") };
+    let config = support::member::config(dir.root(), &[]);
+    let Err(error) = support::member::block(server::Server::start(config)) else { panic!("it started") };
     let error = format!("{error:#?} {error}");
     let command = format!("lockgateutl migrate --data-dir {} --target-version 3.7", dir.root().display());
     assert!(error.contains(&command), "{error}");

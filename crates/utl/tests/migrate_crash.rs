@@ -1,20 +1,20 @@
-//! `migrate` ended at every point on its way: the dir is the old one or the new one, and a second try comes to the end.
+//! `migrate` interrupted at every failpoint: the dir is the old one or the new one, and a second run succeeds.
 //!
 //! Needs `cargo test -p utl --features failpoints migrate_crash::`; says so and passes otherwise.
-
-use crate::support;
 
 use std::{path::Path, process::Command};
 
 use failpoint::{NAMES, Place};
+use harness::{Output, tempdir};
 use node::{
     DataDir,
     swap::{Recovered, recover},
 };
 use proto::Version;
-use support::{made, ours};
 
-/// Where the log is, and whether the file system can exchange.
+use crate::support::{self, lockgateutl, made};
+
+/// The place of the log, and whether the file system can exchange directories.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Kind {
     Exchange,
@@ -37,9 +37,8 @@ fn points() -> impl Iterator<Item = &'static str> {
 fn run(dir: &DataDir, words: &[&str], failpoints: &str) -> (Option<i32>, String) {
     let place = dir.words();
     let words = words.iter().copied().chain(place.split(' '));
-    let output = Command::new(ours()).args(words).env("GOFAIL_FAILPOINTS", failpoints).output().unwrap();
-    let text = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
-    (output.status.code(), text)
+    let output = Output::of(Command::new(lockgateutl()).args(words).env("GOFAIL_FAILPOINTS", failpoints));
+    (output.code, output.stdout + &output.stderr)
 }
 
 fn migrate(dir: &DataDir, target: &str, failpoints: &str) -> (Option<i32>, String) {
@@ -61,25 +60,25 @@ fn begin(root: &Path, kind: Kind) -> (DataDir, u32) {
 }
 
 #[test]
-fn ended_anywhere_the_dir_is_one_of_the_two() {
+fn an_interrupted_migration_leaves_the_old_dir_or_the_new_one() {
     if !enabled() {
         return;
     }
     for kind in [Kind::Exchange, Kind::NoExchange, Kind::LogApart] {
         let (mut hit, mut finished, mut cleared) = (0, 0, 0);
         for point in points() {
-            let temp = tempfile::tempdir().unwrap();
+            let temp = tempdir();
             let (dir, before) = begin(temp.path(), kind);
             let exchange = if kind == Kind::NoExchange { "migrateNoExchange=return;" } else { "" };
             let (code, said) = migrate(&dir, "3.6", &format!("{exchange}{point}=panic"));
             if code == Some(0) {
-                // The point is not on this way.
+                // This migration does not reach the point.
                 assert_eq!(made::versions(&dir).1, Some(Version::new(3, 6)));
                 continue;
             }
             assert_eq!(code, Some(2), "{kind:?} {point}: {said}");
             hit += 1;
-            // As the next start does it, or the next tool.
+            // The next start of a member or a tool does the same.
             let recovered = recover(&dir).unwrap();
             finished += usize::from(recovered == Recovered::Finished);
             cleared += usize::from(recovered == Recovered::Cleared);
@@ -103,11 +102,11 @@ fn ended_anywhere_the_dir_is_one_of_the_two() {
 }
 
 #[test]
-fn entries_that_wait_are_applied_once_however_often_it_ends() {
+fn committed_entries_are_applied_once_after_several_interruptions() {
     if !enabled() {
         return;
     }
-    let temp = tempfile::tempdir().unwrap();
+    let temp = tempdir();
     let expected = {
         let dir = made::dir(&temp.path().join("whole"), None, &made::log_of_3_5(), 6);
         assert_eq!(migrate(&dir, "3.7", "").0, Some(0));

@@ -1,6 +1,4 @@
-//! Snapshots and data dirs of lockgate, without any real etcd.
-
-use crate::support;
+//! Snapshots and data dirs of Lockgate, without a real etcd.
 
 use std::{
     fs,
@@ -8,11 +6,12 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use support::{Member, names, ours, restore, utl};
-use tempfile::TempDir;
+use harness::{TempDir, tempdir};
 use wal::Wal;
 
-/// A snapshot of a filled lockgate, and what that served.
+use crate::support::{Member, lockgateutl, names, restore, utl};
+
+/// A snapshot of a filled Lockgate, and the contents that it served.
 struct Taken {
     dir: TempDir,
     file: PathBuf,
@@ -21,11 +20,11 @@ struct Taken {
 }
 
 fn take() -> Taken {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = tempdir();
     let member = Member::lockgate(&dir.path().join("first"), &[]);
     member.fill();
     let (contents, file) = (member.contents(), dir.path().join("s.db"));
-    // At 60 a running member gives the hash that its compaction left, which is of the time before.
+    // Revision 60 is left out: a running member reports the hash from the time before its compaction.
     let revisions = [0, 61, 77, 100, contents.1];
     let hashes = revisions.iter().map(|rev| (*rev, member.hash_kv(*rev))).collect();
     member.snapshot(&file);
@@ -38,7 +37,7 @@ fn text(path: &Path) -> &str {
 }
 
 #[test]
-fn a_restored_snapshot_serves_what_it_was_taken_of() {
+fn a_restored_snapshot_serves_the_same_contents() {
     let taken = take();
     let before = fs::read(&taken.file).unwrap();
     for (rev, expected) in &taken.hashes {
@@ -49,7 +48,7 @@ fn a_restored_snapshot_serves_what_it_was_taken_of() {
     let keys = taken.contents.0.len();
     assert!(status.contains(&format!("\"Revision\" : {}\n\"Keys\" : {keys}\n", taken.contents.1)), "{status}");
     let data = taken.dir.path().join("again");
-    restore(&ours(), &taken.file, &data, &[]).ok();
+    restore(&lockgateutl(), &taken.file, &data, &[]).ok();
     assert_eq!(fs::read(&taken.file).unwrap(), before, "the snapshot was only read");
     assert_eq!(names(&data), ["member"]);
     assert_eq!(fs::metadata(&data).unwrap().permissions().mode() & 0o777, 0o700);
@@ -69,7 +68,7 @@ fn a_restored_snapshot_serves_what_it_was_taken_of() {
 fn a_raised_revision_is_served_and_everything_before_is_compacted() {
     let taken = take();
     let data = taken.dir.path().join("again");
-    restore(&ours(), &taken.file, &data, &["--bump-revision", "1000", "--mark-compacted"]).ok();
+    restore(&lockgateutl(), &taken.file, &data, &["--bump-revision", "1000", "--mark-compacted"]).ok();
     let raised = taken.contents.1 + 1000;
     let hash = utl(["hashkv", "--data-dir", text(&data)]).ok();
     assert!(hash.ends_with(&format!(", {raised}, {raised}\n")), "{hash}");
@@ -91,13 +90,13 @@ fn a_revision_is_not_raised_beyond_the_largest() {
     let taken = take();
     let data = taken.dir.path().join("again");
     let flags = ["--bump-revision", "9223372036854775807", "--mark-compacted"];
-    let error = restore(&ours(), &taken.file, &data, &flags).error();
+    let error = restore(&lockgateutl(), &taken.file, &data, &flags).error();
     assert!(error.contains("the largest revision"), "{error}");
     assert_eq!(names(taken.dir.path()), ["first", "s.db"]);
 }
 
 #[test]
-fn what_is_not_a_sound_snapshot_is_refused_and_leaves_nothing() {
+fn a_damaged_snapshot_is_refused_and_leaves_nothing() {
     let taken = take();
     let good = fs::read(&taken.file).unwrap();
     let page = |n: usize| n * 4096;
@@ -120,7 +119,7 @@ fn what_is_not_a_sound_snapshot_is_refused_and_leaves_nothing() {
         ("text", b"not a database at all, by any means".repeat(900), &[skip], "is not a bbolt file"),
         ("short", b"x".to_vec(), &[skip], "too few for a snapshot"),
         ("empty", Vec::new(), &[], "too few for a snapshot"),
-        // Page headers of trees: whatever kind they become, they are not what the page above says.
+        // Page headers of trees, whose kinds then differ from the ones that the page above expects.
         (
             "pages",
             (2..good.len() / 4096).fold(good.clone(), |mut b, n| {
@@ -131,12 +130,12 @@ fn what_is_not_a_sound_snapshot_is_refused_and_leaves_nothing() {
             "orrupt",
         ),
     ];
-    let work = tempfile::tempdir().unwrap();
+    let work = tempdir();
     let data = work.path().join("data");
     for (name, bytes, flags, expected) in cases {
         let file = taken.dir.path().join("bad.db");
         fs::write(&file, bytes).unwrap();
-        let ended = restore(&ours(), &file, &data, flags);
+        let ended = restore(&lockgateutl(), &file, &data, flags);
         assert_eq!(ended.code, Some(1), "{name}");
         let error = ended.error();
         let known = error.contains(expected) || name == "pages" && error.contains("integrity check failed");
@@ -146,23 +145,23 @@ fn what_is_not_a_sound_snapshot_is_refused_and_leaves_nothing() {
 }
 
 #[test]
-fn nothing_is_restored_over_something() {
+fn a_restore_overwrites_nothing() {
     let taken = take();
-    let work = tempfile::tempdir().unwrap();
+    let work = tempdir();
     let (data, wal) = (work.path().join("data"), work.path().join("wal"));
     fs::create_dir(&data).unwrap();
     fs::write(data.join("notes"), "mine").unwrap();
-    let error = restore(&ours(), &taken.file, &data, &[]).error();
+    let error = restore(&lockgateutl(), &taken.file, &data, &[]).error();
     assert_eq!(error, format!("Error: data-dir {:?} not empty or could not be read", text(&data)));
     assert_eq!(names(&data), ["notes"]);
     fs::remove_file(data.join("notes")).unwrap();
     fs::create_dir(&wal).unwrap();
-    let error = restore(&ours(), &taken.file, &data, &["--wal-dir", text(&wal)]).error();
+    let error = restore(&lockgateutl(), &taken.file, &data, &["--wal-dir", text(&wal)]).error();
     assert_eq!(error, format!("Error: wal-dir {:?} exists", text(&wal)));
-    // An empty directory, perhaps the root of a disk, is taken as it is; a log may go elsewhere.
+    // An empty directory, perhaps the root of a disk, keeps its permissions; the log may be in another one.
     fs::remove_dir(&wal).unwrap();
     fs::set_permissions(&data, fs::Permissions::from_mode(0o750)).unwrap();
-    restore(&ours(), &taken.file, &data, &["--wal-dir", text(&wal)]).ok();
+    restore(&lockgateutl(), &taken.file, &data, &["--wal-dir", text(&wal)]).ok();
     assert_eq!(names(&data), ["member"]);
     assert_eq!(names(&data.join("member")), ["snap"]);
     assert_eq!(fs::metadata(&data).unwrap().permissions().mode() & 0o777, 0o750);
@@ -171,8 +170,8 @@ fn nothing_is_restored_over_something() {
 }
 
 #[test]
-fn a_running_member_is_left_alone() {
-    let dir = tempfile::tempdir().unwrap();
+fn files_of_a_running_member_are_not_touched() {
+    let dir = tempdir();
     let data = dir.path().join("data");
     let member = Member::lockgate(&data, &[]);
     member.fill();
@@ -183,7 +182,7 @@ fn a_running_member_is_left_alone() {
         &["snapshot", "status", text(&db)],
         &["snapshot", "restore", text(&db), "--skip-hash-check", "--data-dir", text(dir.path())],
     ];
-    let other = tempfile::tempdir().unwrap();
+    let other = tempdir();
     for command in commands {
         let mut args = vec!["--timeout", "300ms"];
         args.extend(command.iter().map(|arg| if *arg == text(dir.path()) { text(other.path()) } else { arg }));
@@ -200,8 +199,8 @@ fn a_running_member_is_left_alone() {
 }
 
 #[test]
-fn a_stopped_member_is_made_smaller() {
-    let dir = tempfile::tempdir().unwrap();
+fn defrag_shrinks_the_file_of_a_stopped_member() {
+    let dir = tempdir();
     let data = dir.path().join("data");
     let member = Member::lockgate(&data, &[]);
     let value = "v".repeat(100_000);

@@ -1,7 +1,5 @@
-//! Real etcdutl and lockgateutl side by side: every command line of `parity.txt` runs through both, each on files of its
-//! own.
-
-use crate::support;
+//! Real etcdutl and lockgateutl compared: every command line of `parity.txt` runs through both, each on its own copy of
+//! the files.
 
 use std::{
     fs,
@@ -9,9 +7,11 @@ use std::{
     process::Command,
 };
 
-use support::{CURRENT, Ended, Member, ours, peer, restore};
+use harness::{ETCD, Output, TempDir, tempdir};
 
-/// How much of the two must be the same.
+use crate::support::{Member, etcd, lockgateutl, made, restore};
+
+/// The parts of the two outputs that must be equal.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Mode {
     Same,
@@ -23,15 +23,15 @@ enum Mode {
 
 struct Side {
     tool: PathBuf,
-    dir: tempfile::TempDir,
+    dir: TempDir,
 }
 
 #[test]
 fn command_lines_print_the_same_and_end_the_same() {
-    let Some(etcdutl) = peer(CURRENT, "etcdutl") else { return };
-    let first = tempfile::tempdir().unwrap();
+    let Some(etcdutl) = etcd(ETCD, "etcdutl") else { return };
+    let first = tempdir();
     make_files(first.path(), &etcdutl);
-    let sides = [etcdutl, ours()].map(|tool| Side::new(tool, first.path()));
+    let sides = [etcdutl, lockgateutl()].map(|tool| Side::new(tool, first.path()));
     let lines = include_str!("parity.txt").lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
     let (mut all, mut differences) = (0, Vec::new());
     for line in lines {
@@ -87,28 +87,27 @@ fn parse(line: &str) -> (Mode, Vec<String>) {
 
 impl Side {
     fn new(tool: PathBuf, files: &Path) -> Side {
-        let dir = tempfile::tempdir().unwrap();
-        let copied = Command::new("cp").arg("-r").arg(files.join(".")).arg(dir.path()).status().unwrap();
-        assert!(copied.success());
+        let dir = tempdir();
+        made::copy(files, dir.path());
         Side { tool, dir }
     }
 
-    fn run(&self, args: &[String]) -> Ended {
+    fn run(&self, args: &[String]) -> Output {
         // etcdutl writes to a file that it hashes, which then no longer has its hash.
         let kept = self.dir.path().join("s.db");
         let before = fs::read(&kept).unwrap();
-        let output = Command::new(&self.tool).args(args).current_dir(self.dir.path()).output().unwrap();
+        let output = Output::of(Command::new(&self.tool).args(args).current_dir(self.dir.path()));
         fs::write(kept, before).unwrap();
-        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).replace("lockgateutl", "etcdutl");
-        let mut errors: Vec<String> =
-            text(&output.stderr).lines().filter(|line| line.starts_with("Error: ")).map(str::to_owned).collect();
-        // Cobra tells what is wrong with a command line before and after the usage.
+        let renamed = |text: &str| text.replace("lockgateutl", "etcdutl");
+        let stderr = renamed(&output.stderr);
+        let mut errors: Vec<&str> = stderr.lines().filter(|line| line.starts_with("Error: ")).collect();
+        // Cobra prints the error of a command line before and after the usage.
         errors.dedup();
-        Ended { code: output.status.code(), stdout: text(&output.stdout), stderr: errors.join("\n") }
+        Output { code: output.code, stdout: renamed(&output.stdout), stderr: errors.join("\n") }
     }
 }
 
-fn agree(mode: Mode, theirs: &Ended, ours: &Ended) -> bool {
+fn agree(mode: Mode, theirs: &Output, ours: &Output) -> bool {
     let same_code = theirs.code == ours.code;
     match mode {
         Mode::Same => {

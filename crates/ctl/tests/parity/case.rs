@@ -22,6 +22,10 @@
 //! # comment
 //! ```
 
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use harness::until;
+
 #[derive(Default)]
 pub struct Case {
     pub line: String,
@@ -59,6 +63,13 @@ pub enum Before {
     Run(usize),
     Leaderless(usize),
     NextSecond,
+}
+
+/// Waits until the clock shows another second.
+pub fn next_second() {
+    let second = || SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
+    let begin = second();
+    until("the clock shows another second", || second() != begin);
 }
 
 pub fn parse(text: &str) -> Vec<Case> {

@@ -1,4 +1,4 @@
-//! Data dirs made by hand: any log over any database, without a server.
+//! Data dirs made without a server: any log over any database.
 
 use std::{
     collections::BTreeMap,
@@ -32,7 +32,7 @@ pub fn dir(root: &Path, wal: Option<PathBuf>, entries: &[Entry], commit: u64) ->
     dir
 }
 
-/// More entries behind those of a log, not known to be committed.
+/// Appends entries that are not known to be committed to a log.
 pub fn append(dir: &DataDir, entries: &[Entry]) {
     let snapshots = Wal::valid_snapshots(&dir.wal()).unwrap();
     let at: walpb::Snapshot = snapshots.into_iter().max_by_key(walpb::Snapshot::index).unwrap();
@@ -46,7 +46,7 @@ pub fn append(dir: &DataDir, entries: &[Entry]) {
     log.close().unwrap();
 }
 
-/// The addition of the member, as every log begins.
+/// The addition of the member, the first entry of every log.
 pub fn first() -> Entry {
     let record =
         schema::MemberRecord { id: MEMBER, peer_urls: vec!["http://127.0.0.1:2380".into()], ..Default::default() };
@@ -89,7 +89,7 @@ pub fn v2_put(index: u64, path: &str, val: &str) -> Entry {
     raw(index, request.encode_to_vec())
 }
 
-/// The log that etcd 3.5 begins with: members publish themselves by the v2 API.
+/// The first entries that etcd 3.5 writes: members publish themselves by the v2 API.
 pub fn log_of_3_5() -> Vec<Entry> {
     vec![
         first(),
@@ -106,7 +106,7 @@ pub fn versions(dir: &DataDir) -> (Option<Version>, Option<Version>) {
     (schema::meta::storage_version(&file.view()).unwrap(), schema::cluster::version(&file.view()).unwrap())
 }
 
-/// Every file below, with its bytes.
+/// Every file below a directory, with its bytes.
 pub fn bytes(root: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut found = BTreeMap::new();
     let mut dirs = vec![root.to_owned()];
@@ -115,7 +115,7 @@ pub fn bytes(root: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
             if entry.file_type().unwrap().is_dir() {
                 dirs.push(entry.path());
             } else {
-                // Logs are reserved in full; what counts is at their beginning.
+                // Logs are allocated in advance; their entries are at the beginning.
                 let mut bytes = fs::read(entry.path()).unwrap();
                 bytes.truncate(1 << 20);
                 found.insert(entry.path(), bytes);
@@ -125,7 +125,7 @@ pub fn bytes(root: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     found
 }
 
-/// The same tree in another place.
+/// Copies a directory tree.
 pub fn copy(from: &Path, to: &Path) {
     fs::create_dir_all(to).unwrap();
     for entry in fs::read_dir(from).unwrap().map(Result::unwrap) {

@@ -1,20 +1,11 @@
-//! A running member of a cluster.
+//! A running member: Lockgate in this process, or a real etcd as a process.
 
-use std::{
-    fs::{self, File},
-    future::Future,
-    path::{Path, PathBuf},
-    process::{Child, Command, Stdio},
-    sync::LazyLock,
-    thread,
-    time::{Duration, Instant},
-};
+use std::{fs, future::Future, path::Path, sync::LazyLock};
 
 use client::{Client, ConnectOptions, Get, Put};
+use harness::{Place, until, wait_max};
 use server::config::{Config, Parsed};
 use tokio::runtime::Runtime;
-
-use super::free_port;
 
 static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| Runtime::new().unwrap());
 
@@ -22,106 +13,56 @@ pub fn block<T>(future: impl Future<Output = T>) -> T {
     RUNTIME.block_on(future)
 }
 
-/// Peer addresses of a cluster: what its members listen on and are known by.
-pub struct Peers {
-    pub name: String,
-    pub listen: String,
-    pub advertise: String,
-    pub cluster: String,
-}
-
-impl Peers {
-    /// One member, known by an address that nobody uses, so that all such clusters have the same ids.
-    pub fn alone() -> Peers {
-        let advertise = "http://127.0.0.1:2380".to_owned();
-        let listen = format!("http://127.0.0.1:{}", free_port());
-        Peers { name: "m1".into(), listen, cluster: format!("m1={advertise}"), advertise }
-    }
-}
-
-/// Somebody else may take a port between the look for a free one and the start.
-const PORT_TRIES: usize = 5;
-
 /// A member that serves; stopped when dropped.
 pub struct Member {
     running: Option<Running>,
-    endpoint: String,
-    log: PathBuf,
+    /// `host:port` for clients.
+    address: String,
 }
 
 enum Running {
-    Lockgate(server::Server),
-    Etcd(Child),
+    Lockgate(Box<server::Server>),
+    /// The member comes before its place, which holds the ports, so that it is dropped first.
+    Etcd(Box<(harness::Member, Place)>),
 }
 
 impl Member {
+    /// A Lockgate that is alone in its cluster, on ports of its own choice.
     pub fn lockgate(data: &Path, extra: &[&str]) -> Member {
-        for _ in 0..PORT_TRIES {
-            let (endpoint, args) = arguments(data, &Peers::alone(), extra);
-            let Ok(Parsed::Run(config)) = Config::from_args(&args, &[]) else { panic!("{args:?} cannot be run") };
-            match block(server::Server::start(*config)) {
-                Ok(server) => {
-                    let running = Some(Running::Lockgate(server));
-                    return Member { running, endpoint, log: PathBuf::new() }.ready();
-                }
-                Err(server::RunError::Listen(error)) => eprintln!("taken meanwhile: {error}"),
-                Err(error) => panic!("{error:?}"),
-            }
-        }
-        panic!("found no free port in {PORT_TRIES} tries")
+        let server = block(server::Server::start(config(data, extra))).unwrap_or_else(|error| panic!("{error:?}"));
+        let url = &server.config().listen_client_urls[0];
+        let address = url.to_string().trim_start_matches("http://").to_owned();
+        let member = Member { running: Some(Running::Lockgate(Box::new(server))), address };
+        until("the member answers", || block(member.client().get(Get::key("ready?"))).is_ok());
+        member
     }
 
-    pub fn etcd(program: &Path, data: &Path, extra: &[&str]) -> Member {
-        Member::etcd_begin(program, data, &Peers::alone(), extra).ready()
+    /// An etcd that is alone in its cluster.
+    pub fn etcd(program: &Path, data: &Path) -> Member {
+        let place = Place::at(program, data);
+        let member = place.start(&[]);
+        Member::of_place(member, place)
     }
 
-    /// Without waiting until it serves, which the first of several members cannot do alone.
-    pub fn etcd_begin(program: &Path, data: &Path, peers: &Peers, extra: &[&str]) -> Member {
-        let (endpoint, args) = arguments(data, peers, extra);
-        let log = data.with_extension("log");
-        let file = File::create(&log).unwrap();
-        let child = Command::new(program)
-            .args(args)
-            .stdout(file.try_clone().unwrap())
-            .stderr(file)
-            .stdin(Stdio::null())
-            .spawn()
-            .unwrap();
-        Member { running: Some(Running::Etcd(child)), endpoint, log }
-    }
-
-    pub fn ready(mut self) -> Member {
-        let deadline = Instant::now() + Duration::from_secs(40);
-        while block(async { self.connect().await?.get(Get::key("ready?")).await }).is_err() {
-            let ended = match &mut self.running {
-                Some(Running::Etcd(child)) => child.try_wait().unwrap(),
-                _ => None,
-            };
-            if ended.is_some() || Instant::now() > deadline {
-                panic!("did not get ready ({ended:?}):\n{}", fs::read_to_string(&self.log).unwrap_or_default());
-            }
-            thread::sleep(Duration::from_millis(100));
-        }
-        self
-    }
-
-    async fn connect(&self) -> client::Result<Client> {
-        Client::connect([&self.endpoint], ConnectOptions::new().request_timeout(Duration::from_secs(5))).await
+    pub fn of_place(member: harness::Member, place: Place) -> Member {
+        let address = member.address().to_owned();
+        Member { running: Some(Running::Etcd(Box::new((member, place)))), address }
     }
 
     fn client(&self) -> Client {
-        block(self.connect()).unwrap()
+        let options = ConnectOptions::new().request_timeout(wait_max());
+        block(Client::connect([&self.address], options)).unwrap()
     }
 
-    pub fn endpoint(&self) -> &str {
-        &self.endpoint
+    pub fn address(&self) -> &str {
+        &self.address
     }
 
     pub fn put(&self, key: &str, value: &str) {
         block(self.client().put(Put::new(key.to_owned(), value.to_owned()))).unwrap();
     }
 
-    /// A history with keys that are changed, deleted and made again, compacted in the middle.
+    /// Writes a history with keys that are changed, deleted and created again, compacted in the middle.
     pub fn fill(&self) {
         for round in 0..3 {
             for i in 0..40 {
@@ -135,7 +76,7 @@ impl Member {
         self.put("last", "one");
     }
 
-    /// Keys and values, and the revision they are as of.
+    /// Keys with their values and revisions, and the revision of the store.
     pub fn contents(&self) -> (Vec<(String, String, i64)>, i64) {
         let all = block(self.client().get(Get::from_key("\0"))).unwrap();
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
@@ -148,16 +89,16 @@ impl Member {
         got.map(|got| got.kvs.len()).map_err(|error| error.to_string())
     }
 
-    /// Hash, its revision, and what is compacted, in the order of `hashkv`.
+    /// The line that `hashkv` prints: hash, revision of the hash, compacted revision.
     pub fn hash_kv(&self, revision: i64) -> String {
         let hash = block(self.client().hash_kv(revision)).unwrap();
         format!("{}, {}, {}\n", hash.hash, hash.hash_revision, hash.compact_revision)
     }
 
     pub fn snapshot(&self, to: &Path) {
-        let mut bytes = Vec::new();
+        let (client, mut bytes) = (self.client(), Vec::new());
         block(async {
-            let mut snapshot = self.client_async().await.snapshot().await.unwrap();
+            let mut snapshot = client.snapshot().await.unwrap();
             while let Some(piece) = snapshot.next().await.unwrap() {
                 bytes.extend_from_slice(&piece);
             }
@@ -165,27 +106,25 @@ impl Member {
         fs::write(to, bytes).unwrap();
     }
 
-    async fn client_async(&self) -> Client {
-        self.connect().await.unwrap()
-    }
-
     /// Waits until the storage version is written, which follows the cluster version.
     pub fn wait_versioned(&self) {
-        let deadline = Instant::now() + Duration::from_secs(20);
-        while block(self.client().status()).unwrap().storage_version.is_empty() {
-            assert!(Instant::now() < deadline, "no storage version yet");
-            thread::sleep(Duration::from_millis(200));
-        }
+        until("the storage version is written", || !block(self.client().status()).unwrap().storage_version.is_empty());
     }
 
-    /// An orderly end.
+    pub fn wait_feature(&self, name: &str) {
+        until(&format!("{name} is on"), || {
+            let status = block(self.client().feature_gate_status([name])).unwrap();
+            status.features.iter().all(|feature| feature.enabled)
+        });
+    }
+
+    /// Asks the member to stop and waits until it has ended.
     pub fn stop(mut self) {
         match self.running.take() {
             Some(Running::Lockgate(server)) => block(server.stop()),
-            Some(Running::Etcd(mut child)) => {
-                let id = child.id().to_string();
-                Command::new("kill").args(["-TERM", &id]).status().unwrap();
-                child.wait().unwrap();
+            Some(Running::Etcd(etcd)) => {
+                let (member, _place) = *etcd;
+                member.stop();
             }
             None => {}
         }
@@ -194,31 +133,28 @@ impl Member {
 
 impl Drop for Member {
     fn drop(&mut self) {
-        match self.running.take() {
-            Some(Running::Lockgate(server)) => block(server.stop()),
-            Some(Running::Etcd(mut child)) => {
-                // It may have ended by itself already.
-                let _ = child.kill();
-                let _ = child.wait();
-            }
-            None => {}
+        if let Some(Running::Lockgate(server)) = self.running.take() {
+            block(server.stop());
         }
     }
 }
 
-fn arguments(data: &Path, peers: &Peers, extra: &[&str]) -> (String, Vec<String>) {
-    let endpoint = format!("http://127.0.0.1:{}", free_port());
-    let data = data.display().to_string();
+/// The configuration of a Lockgate on ports of its own choice.
+///
+/// All clusters of one advertise a peer URL that nobody uses, so that they have the same ids.
+pub fn config(data: &Path, extra: &[&str]) -> Config {
+    let (data, any) = (data.display().to_string(), "http://127.0.0.1:0");
     let args = [
-        ["--name", &peers.name],
+        ["--name", "m1"],
         ["--data-dir", &data],
-        ["--listen-client-urls", &endpoint],
-        ["--advertise-client-urls", &endpoint],
-        ["--listen-peer-urls", &peers.listen],
-        ["--initial-advertise-peer-urls", &peers.advertise],
-        ["--initial-cluster", &peers.cluster],
+        ["--listen-client-urls", any],
+        ["--advertise-client-urls", any],
+        ["--listen-peer-urls", any],
+        ["--initial-advertise-peer-urls", "http://127.0.0.1:2380"],
+        ["--initial-cluster", "m1=http://127.0.0.1:2380"],
         ["--log-level", "warn"],
     ];
-    let args = args.concat().into_iter().chain(extra.iter().copied()).map(ToOwned::to_owned).collect();
-    (endpoint, args)
+    let args: Vec<_> = args.concat().into_iter().chain(extra.iter().copied()).map(ToOwned::to_owned).collect();
+    let Ok(Parsed::Run(config)) = Config::from_args(&args, &[]) else { panic!("{args:?} cannot be run") };
+    *config
 }
