@@ -1,16 +1,17 @@
-//! What clients of all kinds rely on: watches that wait for them, answers that are packed, and word of who they are.
+//! Slow watches, compressed answers, and questions of clients about themselves.
 
 use crate::common;
 
 use std::{io::Read, time::Duration};
 
-use common::{World, has_kubectl, http::Http};
+use common::{World, http::Http};
+use harness::asynchronous::until;
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use serde_json::{Value, json};
 
 const MAPS: &str = "/api/v1/namespaces/default/configmaps";
-/// Together more than the buffers of sockets between client and server hold.
+/// Together, the changes exceed the socket buffers between client and server.
 const CHANGES: u64 = 80;
 const CHANGE_BYTES: usize = 300_000;
 
@@ -23,7 +24,7 @@ async fn write_all(http: &mut Http) {
     }
 }
 
-/// The numbers of all changes that a watch tells until it ends or the last change is told, and the last revision.
+/// The numbers of all changes that a watch sends until its end or the last change, and the last revision.
 async fn take_all(mut body: Incoming) -> (Vec<u64>, String) {
     let (mut rest, mut numbers, mut version) = (Vec::new(), Vec::new(), String::new());
     while numbers.last() != Some(&CHANGES) {
@@ -41,7 +42,7 @@ async fn take_all(mut body: Incoming) -> (Vec<u64>, String) {
 }
 
 fn watch_from(version: &str) -> String {
-    format!("{MAPS}?watch=1&resourceVersion={version}&timeoutSeconds=300")
+    format!("{MAPS}?watch=1&resourceVersion={version}&timeoutSeconds=3600")
 }
 
 async fn first(http: &mut Http) -> String {
@@ -54,7 +55,7 @@ fn every() -> Vec<u64> {
 }
 
 #[test]
-fn a_watch_whose_client_takes_nothing_ends_and_can_be_gone_on_with() {
+fn a_watch_whose_client_does_not_read_ends_and_can_be_resumed() {
     let world = World::start_with(|options| {
         options.watch_backlog_bytes_max = 1_000_000;
         options.watch_patience = Duration::from_millis(500);
@@ -66,23 +67,17 @@ fn a_watch_whose_client_takes_nothing_ends_and_can_be_gone_on_with() {
         let body = slow.watch(&watch_from(&version)).await;
         write_all(&mut http).await;
         let ended = r#"apiserver_terminated_watchers_total{group="",resource="configmaps"} 1"#;
-        for _ in 0..600 {
-            let (_, _, metrics) = http.get_with("/metrics", &[]).await;
-            if String::from_utf8_lossy(&metrics).contains(ended) {
-                break;
-            }
-            tokio::time::sleep(Duration::from_millis(100)).await;
-        }
+        until("the server ends the watch", async || http.metrics().await.contains(ended)).await;
         let (mut numbers, version) = take_all(body).await;
-        assert!(numbers.len() < CHANGES as usize, "what was waiting is thrown away");
+        assert!(numbers.len() < CHANGES as usize, "waiting events are dropped");
         let again = slow.watch(&watch_from(&version)).await;
         numbers.extend(take_all(again).await.0);
-        assert_eq!(numbers, every(), "nothing is lost, nothing comes twice");
+        assert_eq!(numbers, every(), "no event is lost or sent twice");
     });
 }
 
 #[test]
-fn a_watch_whose_client_lags_is_fed_from_history() {
+fn a_watch_whose_client_lags_continues_from_history() {
     let world = World::start_with(|options| {
         options.watch_backlog_bytes_max = 1_000_000;
         options.watch_patience = Duration::from_secs(300);
@@ -98,7 +93,7 @@ fn a_watch_whose_client_lags_is_fed_from_history() {
 }
 
 #[test]
-fn large_answers_are_packed_for_those_who_can_unpack_them() {
+fn large_answers_are_compressed_for_clients_that_accept_it() {
     let world = World::start();
     world.run(async {
         let mut http = Http::connect(world.api()).await;
@@ -106,40 +101,40 @@ fn large_answers_are_packed_for_those_who_can_unpack_them() {
             let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"k": "y".repeat(100_000)}});
             assert_eq!(http.json("POST", MAPS, map).await.code, 201);
         }
-        let (code, headers, packed) = http.get_with(MAPS, &[("accept-encoding", "gzip")]).await;
+        let (code, headers, compressed) = http.get_with(MAPS, &[("accept-encoding", "gzip")]).await;
         assert_eq!((code, &headers["content-encoding"], &headers["vary"]), (200, &"gzip".parse().unwrap(), &"Accept-Encoding".parse().unwrap()));
-        let mut unpacked = Vec::new();
-        flate2::read::GzDecoder::new(&packed[..]).read_to_end(&mut unpacked).unwrap();
+        let mut uncompressed = Vec::new();
+        flate2::read::GzDecoder::new(&compressed[..]).read_to_end(&mut uncompressed).unwrap();
         let (_, headers, plain) = http.get_with(MAPS, &[]).await;
-        assert!(headers.get("content-encoding").is_none() && packed.len() * 10 < plain.len());
-        assert_eq!(unpacked, plain);
+        assert!(headers.get("content-encoding").is_none() && compressed.len() * 10 < plain.len());
+        assert_eq!(uncompressed, plain);
         let (_, headers, _) = http.get_with(&format!("{MAPS}/a"), &[("accept-encoding", "gzip")]).await;
-        assert!(headers.get("content-encoding").is_none(), "smaller ones are sent as they are");
+        assert!(headers.get("content-encoding").is_none(), "small answers are not compressed");
     });
 }
 
 #[test]
-fn kubectl_asks_who_one_is_and_what_one_may_do() {
-    if !has_kubectl() {
+fn kubectl_asks_for_identity_and_permissions() {
+    if harness::kubectl().is_none() {
         return;
     }
     let world = World::start();
-    assert_eq!(world.kubectl(&["auth", "can-i", "delete", "configmaps"]).good(), "yes\n");
-    assert_eq!(world.kubectl(&["auth", "can-i", "get", "/metrics"]).good(), "yes\n");
+    assert_eq!(world.kubectl(&["auth", "can-i", "delete", "configmaps"]).ok(), "yes\n");
+    assert_eq!(world.kubectl(&["auth", "can-i", "get", "/metrics"]).ok(), "yes\n");
     let no = world.kubectl(&["auth", "can-i", "delete", "configmaps", "--as=ann"]);
-    assert_eq!((no.ok, no.out.as_str()), (false, "no\n"), "{}", no.err);
-    assert_eq!(world.kubectl(&["auth", "can-i", "get", "/version", "--as=ann"]).good(), "yes\n");
-    let refused = world.kubectl(&["get", "configmaps", "--as=ann", "--as-group=dev"]).bad();
+    assert_eq!((no.code, no.stdout.as_str()), (Some(1), "no\n"), "{}", no.stderr);
+    assert_eq!(world.kubectl(&["auth", "can-i", "get", "/version", "--as=ann"]).ok(), "yes\n");
+    let refused = world.kubectl(&["get", "configmaps", "--as=ann", "--as-group=dev"]).error();
     assert!(refused.contains("User \"ann\" cannot list resource \"configmaps\""), "{refused}");
-    let list = world.kubectl(&["auth", "can-i", "--list"]).good();
+    let list = world.kubectl(&["auth", "can-i", "--list"]).ok();
     assert!(list.lines().any(|line| line.starts_with("*.*") && line.contains("[*]")), "{list}");
-    let who = world.kubectl(&["auth", "whoami", "-o", "jsonpath={.status.userInfo}"]).good();
+    let who = world.kubectl(&["auth", "whoami", "-o", "jsonpath={.status.userInfo}"]).ok();
     let mut who: Value = serde_json::from_str(&who).unwrap();
     let certificate = who.as_object_mut().and_then(|who| who.remove("extra")).unwrap_or_default();
     let id = certificate["authentication.kubernetes.io/credential-id"][0].as_str().unwrap_or_default();
     assert!(id.starts_with("X509SHA256=") && id.len() == 75, "{certificate}");
     assert_eq!(who, json!({"username": "kubernetes-admin", "groups": ["system:masters", "system:authenticated"]}));
     let named =
-        world.kubectl(&["api-resources", "--api-group=authorization.k8s.io", "-o", "name", "--verbs=create"]).good();
+        world.kubectl(&["api-resources", "--api-group=authorization.k8s.io", "-o", "name", "--verbs=create"]).ok();
     assert_eq!(named.lines().count(), 2, "{named}");
 }

@@ -1,26 +1,38 @@
-//! Who shows what over a real TLS connection, and what Kubernetes answers then.
+//! Certificates and tokens over a real TLS connection, with the answers of Kubernetes.
 
 use crate::common;
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use common::{World, http::Http};
+use harness::asynchronous::{until, until_some};
 use rcgen::{BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair};
 use serde_json::Value;
 
 const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 const MASTERS: &str = "system:masters";
 
-/// A certificate of somebody, as PEM, with its key.
+/// A client certificate with its key, as PEM.
 struct Identity {
     cert: String,
     key: String,
 }
 
-/// Seconds from now on, or before.
+/// The validity of a certificate, in seconds since the Unix epoch.
 type Window = std::ops::Range<i64>;
 
-const GOOD: Window = -60..3600;
+fn now() -> i64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs() as i64
+}
+
+/// A window of these seconds from now on.
+fn from_now(window: Window) -> Window {
+    now() + window.start..now() + window.end
+}
+
+fn good() -> Window {
+    from_now(-60..3600)
+}
 
 fn identity(
     issuer: &Issuer<'_, KeyPair>,
@@ -35,8 +47,7 @@ fn identity(
     if let Some(name) = name {
         params.distinguished_name.push(DnType::CommonName, name);
     }
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs() as i64;
-    let at = |seconds: i64| rcgen::date_time_ymd(1970, 1, 1) + Duration::from_secs((now + seconds) as u64);
+    let at = |seconds: i64| rcgen::date_time_ymd(1970, 1, 1) + Duration::from_secs(seconds as u64);
     (params.not_before, params.not_after) = (at(window.start), at(window.end));
     params.extended_key_usages = vec![usage];
     Identity { cert: params.signed_by(&key, issuer).unwrap().pem(), key: key.serialize_pem() }
@@ -48,11 +59,11 @@ fn client(issuer: &Issuer<'_, KeyPair>, window: Window) -> Identity {
 
 /// The authority of the server.
 fn own(world: &World) -> Issuer<'static, KeyPair> {
-    let read = |name: &str| std::fs::read_to_string(world.dir.path().join("api/pki").join(name)).unwrap();
+    let read = |name: &str| std::fs::read_to_string(world.dir().join("api/pki").join(name)).unwrap();
     Issuer::from_ca_cert_pem(&read("ca.crt"), KeyPair::from_pem(&read("ca.key")).unwrap()).unwrap()
 }
 
-/// One that calls itself by the same name.
+/// Another authority with the name of the server's.
 fn other() -> Issuer<'static, KeyPair> {
     let mut params = CertificateParams::new(Vec::new()).unwrap();
     params.distinguished_name = rcgen::DistinguishedName::new();
@@ -103,43 +114,58 @@ fn world() -> World {
 fn certificates() {
     let world = world();
     let (own, other, api) = (own(&world), other(), world.api());
-    let server = identity(&own, Some("ann"), GOOD, ExtendedKeyUsagePurpose::ServerAuth);
+    let server = identity(&own, Some("ann"), good(), ExtendedKeyUsagePurpose::ServerAuth);
     let bad = [
-        ("expired", client(&own, -7200..-3600)),
-        ("not yet valid", client(&own, 3600..7200)),
-        ("of another authority", client(&other, GOOD)),
+        ("expired", client(&own, from_now(-7200..-3600))),
+        ("not yet valid", client(&own, from_now(3600..7200))),
+        ("of another authority", client(&other, good())),
         ("for servers", server),
     ];
     world.run(async {
-        let mut http = connect(api, &client(&own, GOOD)).await;
+        let mut http = connect(api, &client(&own, good())).await;
         assert_eq!(ask(&mut http, MAPS, "").await.0, 200);
         assert_eq!(ask(&mut http, MAPS, "Bearer wrong").await.0, 200, "a good certificate is enough");
         for (who, identity) in &bad {
-            // The handshake is good each time, so that the client is told.
+            // The handshake succeeds, so that the client gets an answer.
             let mut http = connect(api, identity).await;
             unauthorized(ask(&mut http, MAPS, "").await, who);
             unauthorized(ask(&mut http, "/version", "").await, who);
             unauthorized(ask(&mut http, MAPS, "Bearer wrong").await, who);
             assert_eq!(ask(&mut http, MAPS, "Bearer s3cret").await.0, 200, "{who}: a good token is enough");
         }
-        let nobody = identity(&own, None, GOOD, ExtendedKeyUsagePurpose::ClientAuth);
+        let nobody = identity(&own, None, good(), ExtendedKeyUsagePurpose::ClientAuth);
         anonymous(ask(&mut connect(api, &nobody).await, MAPS, "").await, "one without a name");
     });
 }
 
-/// Found by reading: certificates were judged when a connection was made, and good for as long as that was open.
+/// Connections of a certificate that is valid until a moment in the future and of one that is valid from then on, and their
+/// first answers. Returns `None` if the answers came too late to be from before that moment.
+async fn around(world: &World, own: &Issuer<'_, KeyPair>, moment: i64) -> Option<[(Http, (u16, Value)); 2]> {
+    let mut old = connect(world.api(), &client(own, moment - 3600..moment)).await;
+    let mut young = connect(world.api(), &client(own, moment..moment + 3600)).await;
+    let answers = (ask(&mut old, MAPS, "").await, ask(&mut young, MAPS, "").await);
+    (now() < moment).then_some([(old, answers.0), (young, answers.1)])
+}
+
+/// Found in review: certificates were validated when a connection was made, and accepted for as long as it was open.
 #[test]
 fn a_certificate_that_expires_while_its_connection_is_open_is_refused_from_then_on() {
     let world = world();
     let own = own(&world);
     world.run(async {
-        let mut old = connect(world.api(), &client(&own, -60..3)).await;
-        let mut young = connect(world.api(), &client(&own, 3..60)).await;
-        assert_eq!(ask(&mut old, MAPS, "").await.0, 200);
-        unauthorized(ask(&mut young, MAPS, "").await, "not yet");
-        tokio::time::sleep(Duration::from_secs(5)).await;
+        let mut ahead = 1;
+        let [(mut old, before), (mut young, too_early)] = until_some("a machine is fast enough", async || {
+            // Twice as long each time, for slow machines.
+            ahead *= 2;
+            around(&world, &own, now() + ahead).await
+        })
+        .await;
+        assert_eq!(before.0, 200);
+        unauthorized(too_early, "not yet");
+        until("a certificate has expired", async || ask(&mut old, MAPS, "").await.0 != 200).await;
         unauthorized(ask(&mut old, MAPS, "").await, "expired");
-        assert_eq!(ask(&mut young, MAPS, "").await.0, 200, "its time has come");
+        until("a certificate is valid", async || ask(&mut young, MAPS, "").await.0 != 401).await;
+        assert_eq!(ask(&mut young, MAPS, "").await.0, 200);
         let write = serde_json::json!({"metadata": {"name": "late"}});
         assert_eq!(old.json("POST", MAPS, write).await.code, 401);
         assert_eq!(ask(&mut young, &format!("{MAPS}/late"), "").await.0, 404, "nothing was written");
@@ -147,7 +173,7 @@ fn a_certificate_that_expires_while_its_connection_is_open_is_refused_from_then_
 }
 
 #[test]
-fn tokens_and_nothing_at_all() {
+fn tokens_and_anonymous_requests() {
     let world = world();
     world.run(async {
         let mut http = Http::connect_as(world.api(), None).await;
@@ -158,7 +184,7 @@ fn tokens_and_nothing_at_all() {
             unauthorized(ask(&mut http, MAPS, bad).await, bad);
             unauthorized(ask(&mut http, "/healthz", bad).await, bad);
         }
-        // What no authenticator looks at is as good as nothing.
+        // Headers that no authenticator reads count as none.
         for none in ["", "Bearer", "Bearer ", "Basic Zm9vOmJhcg==", "s3cret"] {
             anonymous(ask(&mut http, MAPS, none).await, none);
             assert_eq!(ask(&mut http, "/version", none).await.0, 200, "{none}");
@@ -168,17 +194,17 @@ fn tokens_and_nothing_at_all() {
     });
 }
 
-/// As in Kubernetes: what the file says when a server starts holds for as long as that runs.
+/// As in Kubernetes, a change of the file takes effect at the next start.
 #[test]
 fn a_token_file_is_read_at_the_start() {
     let world = world();
-    let file = world.dir.path().join("tokens.csv");
+    let file = world.dir().join("tokens.csv");
     std::fs::write(&file, "n3w,bob,1,system:masters\n").unwrap();
     world.run(async {
         let mut http = Http::connect_as(world.api(), None).await;
         assert_eq!(ask(&mut http, MAPS, "Bearer s3cret").await.0, 200);
         unauthorized(ask(&mut http, MAPS, "Bearer n3w").await, "not yet known");
-        let mut options = apiserver::Options::new(vec![world.endpoint.clone()], world.dir.path().join("next"));
+        let mut options = apiserver::Options::new(vec![world.endpoint().to_owned()], world.dir().join("next"));
         options.token_file = Some(file.clone());
         let next = apiserver::Server::start(options.clone()).await.unwrap();
         let mut http = Http::connect_as(&next, None).await;

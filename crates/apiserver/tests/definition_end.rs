@@ -1,8 +1,9 @@
-//! A definition takes its objects along, whoever wrote it last and however.
+//! The objects of a definition are deleted with it, regardless of who wrote it last.
 
 use crate::common;
 
 use common::{World, http::Http};
+use harness::asynchronous::until;
 use serde_json::{Value, json};
 
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
@@ -34,18 +35,13 @@ async fn serve(http: &mut Http, path: &str, served: bool) {
 }
 
 async fn until_gone(http: &mut Http, path: &str) {
-    for _ in 0..500 {
-        if http.json("GET", path, Value::Null).await.code == 404 {
-            return;
-        }
-        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
-    }
-    panic!("{path} is still there");
+    let what = format!("{path} is gone");
+    until(&what, async || http.json("GET", path, Value::Null).await.code == 404).await;
 }
 
 /// `kubectl replace -f` and GitOps tools write definitions without the finalizers that are in them.
 #[test]
-fn objects_go_with_a_definition_that_was_replaced() {
+fn objects_are_deleted_with_a_replaced_definition() {
     let world = World::start();
     world.run(async {
         let mut http = Http::connect(world.api()).await;
@@ -63,9 +59,9 @@ fn objects_go_with_a_definition_that_was_replaced() {
     });
 }
 
-/// Objects whose definition serves no version are in the store all the same, and would come back with the next one that does.
+/// Objects whose definition serves no version remain in the store, and would reappear with the next definition.
 #[test]
-fn objects_that_are_not_served_go_too() {
+fn objects_that_are_not_served_are_deleted_with_their_definition() {
     let world = World::start();
     world.run(async {
         let mut http = Http::connect(world.api()).await;
@@ -82,7 +78,7 @@ fn objects_that_are_not_served_go_too() {
 }
 
 #[test]
-fn objects_that_are_not_served_go_with_their_namespace() {
+fn objects_that_are_not_served_are_deleted_with_their_namespace() {
     let world = World::start();
     world.run(async {
         let mut http = Http::connect(world.api()).await;
@@ -100,9 +96,9 @@ fn objects_that_are_not_served_go_with_their_namespace() {
     });
 }
 
-/// As in Kubernetes the finalizer is there from the deletion on, beside those of others, which count.
+/// As in Kubernetes, the deletion adds the finalizer to those of others, which are respected.
 #[test]
-fn the_finalizer_comes_with_the_deletion() {
+fn the_deletion_adds_the_finalizer() {
     let world = World::start();
     world.run(async {
         let mut http = Http::connect(world.api()).await;

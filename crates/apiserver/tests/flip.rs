@@ -1,4 +1,4 @@
-//! A gate flipped under load over two servers on one store: no answer contradicts the last answered flip.
+//! A gate that is switched under load through two servers on one store: no answer contradicts the last answered switch.
 
 use crate::common;
 
@@ -7,10 +7,11 @@ use std::{
         Arc,
         atomic::{AtomicBool, AtomicUsize, Ordering},
     },
-    time::{Duration, Instant},
+    time::Instant,
 };
 
 use common::{World, http::Http};
+use harness::asynchronous::until;
 use serde_json::{Value, json};
 
 const CRD: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
@@ -32,7 +33,7 @@ fn definition() -> Value {
             "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": schema}}]}})
 }
 
-/// Writes a new number again and again; says when, and whether it was taken.
+/// Writes a new number repeatedly. Returns when, and whether the gate let it pass.
 async fn write(mut http: Http, name: String, stop: Arc<AtomicBool>, done: Arc<AtomicUsize>) -> Vec<Interval> {
     let object = json!({"apiVersion": "g.example.com/v1", "kind": "Thing", "metadata": {"name": name}, "spec": {}});
     assert_eq!(http.json("POST", THINGS, object).await.code, 201);
@@ -45,7 +46,7 @@ async fn write(mut http: Http, name: String, stop: Arc<AtomicBool>, done: Arc<At
         let answer = http.merge(&format!("{THINGS}/{name}"), json!({"spec": {"n": n}})).await;
         assert_eq!(answer.code, 200, "{}", answer.body);
         let on = answer.body["spec"]["n"] == n;
-        assert_eq!(on, answer.warnings.is_empty(), "who is not heard is told: {:?}", answer.warnings);
+        assert_eq!(on, answer.warnings.is_empty(), "a dropped field comes with a warning: {:?}", answer.warnings);
         answers.push(Interval { from, to: Instant::now(), on });
         done.fetch_add(1, Ordering::Relaxed);
     }
@@ -70,9 +71,8 @@ fn no_answer_contradicts_the_last_answered_flip() {
         let mut flips = vec![Interval { from: begin, to: Instant::now(), on: false }];
         let path = format!("{CRD}/things.g.example.com");
         // The second server has seen the definition when it serves its objects.
-        while flippers[1].json("GET", THINGS, Value::Null).await.code != 200 {
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
+        let what = "the second server serves the objects";
+        until(what, async || flippers[1].json("GET", THINGS, Value::Null).await.code == 200).await;
         let (stop, done) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
         let mut writers = Vec::new();
         for i in 0..4 {
@@ -85,11 +85,9 @@ fn no_answer_contradicts_the_last_answered_flip() {
             let patch = json!({"spec": {"customFeatureGates": {"featureGates": [gate]}}});
             assert_eq!(flippers[round / 2 % 2].merge(&path, patch).await.code, 200);
             flips.push(Interval { from, to: Instant::now(), on });
-            // Four writers: after four answers those that come were asked for after the flip, however slow the machine is.
+            // There are four writers: all answers after the next four belong to requests after the flip, on any machine.
             let enough = done.load(Ordering::Relaxed) + 4 + 8;
-            while done.load(Ordering::Relaxed) < enough {
-                tokio::time::sleep(Duration::from_millis(5)).await;
-            }
+            until("writers have more answers", async || done.load(Ordering::Relaxed) >= enough).await;
         }
         stop.store(true, Ordering::Relaxed);
         let mut answers = Vec::new();
@@ -101,7 +99,7 @@ fn no_answer_contradicts_the_last_answered_flip() {
     world.run(other.stop());
     let decided = answers.iter().map(|answer| (possible(&flips, answer), answer.on));
     let decided: Vec<_> = decided.filter(|(states, _)| states.iter().all(|state| *state == states[0])).collect();
-    assert!(decided.len() > FLIPS, "only {} of {} answers can be judged", decided.len(), answers.len());
+    assert!(decided.len() > FLIPS, "only {} of {} answers can be checked", decided.len(), answers.len());
     let wrong = decided.iter().filter(|(states, on)| states[0] != *on).count();
     assert_eq!(wrong, 0, "of {} answers", decided.len());
 }

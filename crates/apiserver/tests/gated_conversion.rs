@@ -4,7 +4,6 @@ use crate::common;
 
 use common::{
     board::{Board, NAME, all, apply, board, define, entry, meta, one, told, world},
-    has_kubectl,
     http::Http,
 };
 use serde_json::{Value, json};
@@ -298,49 +297,49 @@ fn only_what_a_gate_takes_away_may_be_wrong() {
 /// The stories with the real kubectl.
 #[test]
 fn kubectl_sees_gates_in_both_versions() {
-    if !has_kubectl() {
+    if harness::kubectl().is_none() {
         return;
     }
     let (world, webhook) = world();
     let define = |on: bool| {
         let definition = Board::first(on).definition(&webhook).to_string();
         let args = ["apply", "--server-side", "--force-conflicts", "-f", "-"];
-        world.kubectl_with(&args, &definition).good();
-        world.kubectl(&["wait", "--for=condition=Established", &format!("crd/{NAME}"), "--timeout=60s"]).good();
+        world.kubectl_with(&args, &definition).ok();
+        world.kubectl_wait(&["--for=condition=Established", &format!("crd/{NAME}")]).ok();
     };
     define(false);
     let wish = board("v2", json!({"color": "red", "count": 5})).to_string();
     let made = world.kubectl_with(&["create", "-f", "-"], &wish);
-    assert!(made.ok, "{}", made.err);
-    assert_eq!(made.err, "Warning: spec.replicas: dropped, feature gate \"Scaling\" is disabled\n");
+    assert!(made.code == Some(0), "{}", made.stderr);
+    assert_eq!(made.stderr, "Warning: spec.replicas: dropped, feature gate \"Scaling\" is disabled\n");
     let field = |version: &str, path: &str| {
         let resource = format!("boards.{version}.stable.example.com");
-        world.kubectl(&["get", &resource, "b", "-o", &format!("jsonpath={{{path}}}")]).good()
+        world.kubectl(&["get", &resource, "b", "-o", &format!("jsonpath={{{path}}}")]).ok()
     };
     let v2 = "boards.v2.stable.example.com";
     define(true);
-    world.kubectl(&["patch", v2, "b", "--type=merge", "-p", r#"{"spec":{"count":5}}"#]).good();
+    world.kubectl(&["patch", v2, "b", "--type=merge", "-p", r#"{"spec":{"count":5}}"#]).ok();
     assert_eq!(field("v1", ".spec.replicas"), "5");
     define(false);
     let version = field("v1", ".metadata.resourceVersion");
     let patched = world.kubectl(&["patch", v2, "b", "--type=merge", "-p", r#"{"spec":{"count":6}}"#]);
     assert!(
-        patched.err.contains("spec.replicas: not updated") && patched.out.contains("(no change)"),
+        patched.stderr.contains("spec.replicas: not updated") && patched.stdout.contains("(no change)"),
         "{}",
-        patched.err
+        patched.stderr
     );
     let scaled = world.kubectl(&["scale", v2, "b", "--replicas=8"]);
-    assert!(scaled.err.contains("spec.replicas: not updated"), "{}", scaled.err);
+    assert!(scaled.stderr.contains("spec.replicas: not updated"), "{}", scaled.stderr);
     let changed = board("v2", json!({"color": "red", "count": 7})).to_string();
     let args = ["apply", "--server-side", "--field-manager=me", "-f", "-"];
     let applied = world.kubectl_with(&args, &changed);
-    assert!(applied.ok && applied.err.contains("spec.replicas: not updated"), "{}", applied.err);
+    assert!(applied.code == Some(0) && applied.stderr.contains("spec.replicas: not updated"), "{}", applied.stderr);
     assert_eq!((field("v2", ".spec.count"), field("v1", ".spec.replicas")), ("5".into(), "5".into()));
     assert_ne!(field("v1", ".metadata.resourceVersion"), version, "color has one more owner");
     let version = field("v1", ".metadata.resourceVersion");
     let applied = world.kubectl_with(&args, &changed);
-    assert!(applied.ok, "{}", applied.err);
+    assert!(applied.code == Some(0), "{}", applied.stderr);
     assert_eq!(field("v1", ".metadata.resourceVersion"), version);
-    let explained = world.kubectl(&["explain", "boards.spec.replicas", "--api-version=stable.example.com/v1"]).good();
+    let explained = world.kubectl(&["explain", "boards.spec.replicas", "--api-version=stable.example.com/v1"]).ok();
     assert!(explained.contains("[alpha, gate Scaling: off]"), "{explained}");
 }

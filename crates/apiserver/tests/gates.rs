@@ -2,62 +2,62 @@
 
 use crate::common;
 
-use common::{World, data, has_kubectl};
+use common::{World, data};
 
 const GATE: &str = r#"[{"op":"add","path":"/spec/customFeatureGates","value":{"featureGates":[
     {"name":"Scaling","preRelease":"alpha","fieldPaths":[".spec.replicas"]}]}}]"#;
 
 fn world() -> World {
     let world = World::start();
-    world.kubectl(&["apply", "-f", &data("crontabs.yaml")]).good();
-    world.kubectl(&["patch", "crd", "crontabs.stable.example.com", "--type=json", "-p", GATE]).good();
+    world.kubectl(&["apply", "-f", &data("crontabs.yaml")]).ok();
+    world.kubectl(&["patch", "crd", "crontabs.stable.example.com", "--type=json", "-p", GATE]).ok();
     world
 }
 
 fn switch(world: &World, api: &apiserver::Server, on: bool) {
     let patch = format!(r#"[{{"op":"add","path":"/spec/customFeatureGates/featureGates/0/enabled","value":{on}}}]"#);
-    world.kubectl_on(api, &["patch", "crd", "crontabs.stable.example.com", "--type=json", "-p", &patch], "").good();
+    world.kubectl_on(api).run(&["patch", "crd", "crontabs.stable.example.com", "--type=json", "-p", &patch]).ok();
 }
 
 fn field(world: &World, path: &str) -> String {
-    world.kubectl(&["get", "ct", "my-cron", "-o", &format!("jsonpath={{{path}}}")]).good()
+    world.kubectl(&["get", "ct", "my-cron", "-o", &format!("jsonpath={{{path}}}")]).ok()
 }
 
 #[test]
 fn a_disabled_field_is_dropped_frozen_and_kept() {
-    if !has_kubectl() {
+    if harness::kubectl().is_none() {
         return;
     }
     let world = world();
     let created = world.kubectl(&["create", "-f", &data("my-cron.yaml")]);
-    assert!(created.ok);
-    assert_eq!(created.err, "Warning: spec.replicas: dropped, feature gate \"Scaling\" is disabled\n");
+    assert!(created.code == Some(0));
+    assert_eq!(created.stderr, "Warning: spec.replicas: dropped, feature gate \"Scaling\" is disabled\n");
     assert_eq!((field(&world, ".spec.replicas"), field(&world, ".metadata.generation")), (String::new(), "1".into()));
 
     let version = field(&world, ".metadata.resourceVersion");
     let patched = world.kubectl(&["patch", "ct", "my-cron", "--type=merge", "-p", r#"{"spec":{"replicas":5}}"#]);
-    assert!(patched.ok && patched.err.contains("spec.replicas: dropped"), "{}", patched.err);
+    assert!(patched.code == Some(0) && patched.stderr.contains("spec.replicas: dropped"), "{}", patched.stderr);
     assert_eq!(field(&world, ".metadata.resourceVersion"), version, "nothing was written");
 
     switch(&world, world.api(), true);
-    world.kubectl(&["patch", "ct", "my-cron", "--type=merge", "-p", r#"{"spec":{"replicas":5}}"#]).good();
+    world.kubectl(&["patch", "ct", "my-cron", "--type=merge", "-p", r#"{"spec":{"replicas":5}}"#]).ok();
     assert_eq!((field(&world, ".spec.replicas"), field(&world, ".metadata.generation")), ("5".into(), "2".into()));
 
     switch(&world, world.api(), false);
     let version = field(&world, ".metadata.resourceVersion");
     let patched = world.kubectl(&["patch", "ct", "my-cron", "--type=merge", "-p", r#"{"spec":{"replicas":7}}"#]);
     assert!(
-        patched.err.contains("spec.replicas: not updated, feature gate \"Scaling\" is disabled"),
+        patched.stderr.contains("spec.replicas: not updated, feature gate \"Scaling\" is disabled"),
         "{}",
-        patched.err
+        patched.stderr
     );
     let removed = world.kubectl(&["patch", "ct", "my-cron", "--type=merge", "-p", r#"{"spec":{"replicas":null}}"#]);
-    assert!(removed.err.contains("spec.replicas: not removed"), "{}", removed.err);
+    assert!(removed.stderr.contains("spec.replicas: not removed"), "{}", removed.stderr);
     assert_eq!((field(&world, ".spec.replicas"), field(&world, ".metadata.resourceVersion")), ("5".into(), version));
     // Something else changes with it: that is written, and only that.
     world
         .kubectl(&["patch", "ct", "my-cron", "--type=merge", "-p", r#"{"spec":{"replicas":7,"image":"alpine"}}"#])
-        .good();
+        .ok();
     assert_eq!(
         (field(&world, ".spec.replicas"), field(&world, ".spec.image"), field(&world, ".metadata.generation")),
         ("5".into(), "alpine".into(), "3".into())
@@ -66,18 +66,18 @@ fn a_disabled_field_is_dropped_frozen_and_kept() {
 
 #[test]
 fn warnings_as_errors_apply_and_diff() {
-    if !has_kubectl() {
+    if harness::kubectl().is_none() {
         return;
     }
     let world = world();
     let applied = world.kubectl(&["apply", "--warnings-as-errors", "-f", &data("my-cron.yaml")]);
-    assert!(applied.err.contains("1 warning received"), "{}", applied.err);
+    assert!(applied.stderr.contains("1 warning received"), "{}", applied.stderr);
     let version = field(&world, ".metadata.resourceVersion");
     let again = world.kubectl(&["apply", "-f", &data("my-cron.yaml")]);
-    assert!(again.ok && again.err.contains("dropped"), "{}", again.err);
+    assert!(again.code == Some(0) && again.stderr.contains("dropped"), "{}", again.stderr);
     assert_eq!(field(&world, ".metadata.resourceVersion"), version);
-    assert!(world.kubectl(&["diff", "-f", &data("my-cron.yaml")]).ok, "there is nothing to change");
-    let metrics = world.kubectl(&["get", "--raw", "/metrics"]).good();
+    assert!(world.kubectl(&["diff", "-f", &data("my-cron.yaml")]).code == Some(0), "there is nothing to change");
+    let metrics = world.kubectl(&["get", "--raw", "/metrics"]).ok();
     assert!(
         metrics.contains(r#"fieldgate_enabled{crd="crontabs.stable.example.com",name="Scaling",stage="alpha"} 0"#),
         "{metrics}"
@@ -89,11 +89,11 @@ fn warnings_as_errors_apply_and_diff() {
 
 #[test]
 fn explain_and_status_show_the_gate() {
-    if !has_kubectl() {
+    if harness::kubectl().is_none() {
         return;
     }
     let world = world();
-    let text = world.kubectl(&["explain", "crontab.spec.replicas"]).good();
+    let text = world.kubectl(&["explain", "crontab.spec.replicas"]).ok();
     assert!(text.contains("[alpha, gate Scaling: off]") && text.contains("How many run at once."), "{text}");
     let state = |world: &World| {
         world
@@ -104,24 +104,24 @@ fn explain_and_status_show_the_gate() {
                 "-o",
                 "jsonpath={.status.customFeatureGates.featureGates[0].enabled}",
             ])
-            .good()
+            .ok()
     };
     assert_eq!(state(&world), "false");
     switch(&world, world.api(), true);
     assert_eq!(state(&world), "true");
-    assert!(world.kubectl(&["explain", "crontab.spec.replicas"]).good().contains("[alpha, gate Scaling: on]"));
+    assert!(world.kubectl(&["explain", "crontab.spec.replicas"]).ok().contains("[alpha, gate Scaling: on]"));
 }
 
 #[test]
 fn the_published_schema_has_the_state_and_the_defaults_in_force() {
-    if !has_kubectl() {
+    if harness::kubectl().is_none() {
         return;
     }
     let world = world();
     let default = r#"[{"op":"add","path":"/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/replicas/default","value":3}]"#;
-    world.kubectl(&["patch", "crd", "crontabs.stable.example.com", "--type=json", "-p", default]).good();
+    world.kubectl(&["patch", "crd", "crontabs.stable.example.com", "--type=json", "-p", default]).ok();
     let published = || {
-        let spec = world.kubectl(&["get", "--raw", "/openapi/v3/apis/stable.example.com/v1"]).good();
+        let spec = world.kubectl(&["get", "--raw", "/openapi/v3/apis/stable.example.com/v1"]).ok();
         let spec: serde_json::Value = serde_json::from_str(&spec).unwrap();
         let schemas = &spec["components"]["schemas"];
         schemas["com.example.stable.v1.CronTab"]["properties"]["spec"]["properties"]["replicas"].clone()
@@ -138,36 +138,40 @@ fn the_published_schema_has_the_state_and_the_defaults_in_force() {
 
 #[test]
 fn bad_gates_are_refused_and_a_put_without_gates_keeps_them() {
-    if !has_kubectl() {
+    if harness::kubectl().is_none() {
         return;
     }
     let world = world();
     let bad = r#"{"spec":{"customFeatureGates":{"featureGates":[{"name":"X","preRelease":"alpha","fieldPaths":[".spec.nothing"]}]}}}"#;
-    let refused = world.kubectl(&["patch", "crd", "crontabs.stable.example.com", "--type=merge", "-p", bad]).bad();
+    let refused = world.kubectl(&["patch", "crd", "crontabs.stable.example.com", "--type=merge", "-p", bad]).error();
     assert!(refused.contains("spec.customFeatureGates.featureGates[0].fieldPaths[0]"), "{refused}");
-    let stored = world.kubectl(&["get", "crd", "crontabs.stable.example.com", "-o", "json"]).good();
+    let stored = world.kubectl(&["get", "crd", "crontabs.stable.example.com", "-o", "json"]).ok();
     let mut object: serde_json::Value = serde_json::from_str(&stored).unwrap();
     object["spec"].as_object_mut().unwrap().remove("customFeatureGates");
     let replaced = world.kubectl_with(&["replace", "-f", "-"], &object.to_string());
-    assert!(replaced.ok && replaced.err.contains("spec.customFeatureGates: kept"), "{}", replaced.err);
+    assert!(
+        replaced.code == Some(0) && replaced.stderr.contains("spec.customFeatureGates: kept"),
+        "{}",
+        replaced.stderr
+    );
     let gate = "jsonpath={.spec.customFeatureGates.featureGates[0].name}";
-    assert_eq!(world.kubectl(&["get", "crd", "crontabs.stable.example.com", "-o", gate]).good(), "Scaling");
+    assert_eq!(world.kubectl(&["get", "crd", "crontabs.stable.example.com", "-o", gate]).ok(), "Scaling");
 }
 
 #[test]
 fn a_flip_on_one_server_holds_for_writes_on_another() {
-    if !has_kubectl() {
+    if harness::kubectl().is_none() {
         return;
     }
     let world = world();
     let other = world.another();
-    world.kubectl(&["create", "-f", &data("my-cron.yaml")]).good();
+    world.kubectl(&["create", "-f", &data("my-cron.yaml")]).ok();
     for round in 1..=8 {
         let on = round % 2 == 1;
         switch(&world, world.api(), on);
         let before = field(&world, ".spec.replicas");
         let patch = format!(r#"{{"spec":{{"replicas":{round}}}}}"#);
-        world.kubectl_on(&other, &["patch", "ct", "my-cron", "--type=merge", "-p", &patch], "").good();
+        world.kubectl_on(&other).run(&["patch", "ct", "my-cron", "--type=merge", "-p", &patch]).ok();
         let after = field(&world, ".spec.replicas");
         assert_eq!(after, if on { round.to_string() } else { before }, "round {round}");
     }
@@ -176,32 +180,32 @@ fn a_flip_on_one_server_holds_for_writes_on_another() {
 
 #[test]
 fn with_the_feature_off_gates_are_not_taken() {
-    if !has_kubectl() {
+    if harness::kubectl().is_none() {
         return;
     }
     let world = World::start_with(|options| options.feature_gates = "CRDFieldLevelVersioning=false".into());
-    world.kubectl(&["apply", "-f", &data("crontabs.yaml")]).good();
+    world.kubectl(&["apply", "-f", &data("crontabs.yaml")]).ok();
     let patched = world.kubectl(&["patch", "crd", "crontabs.stable.example.com", "--type=json", "-p", GATE]);
-    assert!(patched.ok && patched.err.contains("CRDFieldLevelVersioning"), "{}", patched.err);
-    world.kubectl(&["create", "-f", &data("my-cron.yaml")]).good();
+    assert!(patched.code == Some(0) && patched.stderr.contains("CRDFieldLevelVersioning"), "{}", patched.stderr);
+    world.kubectl(&["create", "-f", &data("my-cron.yaml")]).ok();
     assert_eq!(field(&world, ".spec.replicas"), "2");
 }
 
 /// Gates that another server took are kept, and neither heeded nor told to be off.
 #[test]
 fn with_the_feature_off_gates_are_kept() {
-    if !has_kubectl() {
+    if harness::kubectl().is_none() {
         return;
     }
     let world = world();
     let other = world.another_with(|options| options.feature_gates = "CRDFieldLevelVersioning=false".into());
-    let metrics = |api| world.kubectl_on(api, &["get", "--raw", "/metrics"], "").good();
+    let metrics = |api| world.kubectl_on(api).run(&["get", "--raw", "/metrics"]).ok();
     let series = r#"fieldgate_enabled{crd="crontabs.stable.example.com",name="Scaling",stage="alpha"} 0"#;
     assert!(metrics(world.api()).contains(series));
     assert!(!metrics(&other).contains("fieldgate_enabled{"), "{}", metrics(&other));
-    world.kubectl_on(&other, &["create", "-f", &data("my-cron.yaml")], "").good();
+    world.kubectl_on(&other).run(&["create", "-f", &data("my-cron.yaml")]).ok();
     assert_eq!(field(&world, ".spec.replicas"), "2");
-    world.kubectl_on(&other, &["label", "crd", "crontabs.stable.example.com", "a=b"], "").good();
+    world.kubectl_on(&other).run(&["label", "crd", "crontabs.stable.example.com", "a=b"]).ok();
     let kept = world.kubectl(&["patch", "ct", "my-cron", "--type=merge", "-p", r#"{"spec":{"replicas":7}}"#]);
-    assert!(kept.err.contains("spec.replicas: not updated"), "{}", kept.err);
+    assert!(kept.stderr.contains("spec.replicas: not updated"), "{}", kept.stderr);
 }

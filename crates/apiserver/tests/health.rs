@@ -1,10 +1,9 @@
-//! What the server says of itself: health while its store is there and while it is away, and metrics under Kubernetes' names.
+//! Health with a reachable and an unreachable store, and metrics under Kubernetes' names.
 
 use crate::common;
 
-use std::time::{Duration, Instant};
-
 use common::{World, http::Http};
+use harness::asynchronous::until;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::{
@@ -14,7 +13,7 @@ use tokio::{
     sync::watch,
 };
 
-/// Passes connections on to a store; while it is silent nothing comes through, as behind a cut wire.
+/// Forwards connections to a store, and no bytes while `silent` is true.
 async fn wire(store: String, silent: watch::Receiver<bool>) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a listener");
     let address = listener.local_addr().expect("an address").to_string();
@@ -22,15 +21,15 @@ async fn wire(store: String, silent: watch::Receiver<bool>) -> String {
         while let Ok((near, _)) = listener.accept().await {
             let Ok(far) = TcpStream::connect(&store).await else { continue };
             let (near, far) = (near.into_split(), far.into_split());
-            tokio::spawn(pass(near.0, far.1, silent.clone()));
-            tokio::spawn(pass(far.0, near.1, silent.clone()));
+            tokio::spawn(forward(near.0, far.1, silent.clone()));
+            tokio::spawn(forward(far.0, near.1, silent.clone()));
         }
     });
     address
 }
 
-/// Ends when either side does: an error that is passed over would come again for ever.
-async fn pass(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, mut silent: watch::Receiver<bool>) {
+/// Ends when either side does: an ignored error would repeat endlessly.
+async fn forward(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, mut silent: watch::Receiver<bool>) {
     let mut buffer = [0; 16 * 1024];
     while let Ok(read @ 1..) = from.read(&mut buffer).await {
         if silent.wait_for(|silent| !silent).await.is_err() || to.write_all(&buffer[..read]).await.is_err() {
@@ -40,15 +39,15 @@ async fn pass(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, mut silent: watch
 }
 
 #[test]
-fn a_store_that_is_away_is_told_after_two_seconds() {
+fn an_unreachable_store_is_reported() {
     let world = World::start();
-    world.run(away(&world));
+    world.run(report_unreachable_store(&world));
 }
 
-async fn away(world: &World) {
+async fn report_unreachable_store(world: &World) {
     let (silence, silent) = watch::channel(false);
-    let options =
-        apiserver::Options::new(vec![wire(world.endpoint.clone(), silent).await], world.dir.path().join("wired"));
+    let store = wire(world.endpoint().to_owned(), silent).await;
+    let options = apiserver::Options::new(vec![store], world.dir().join("wired"));
     let api = apiserver::Server::start(options).await.expect("a server");
     let mut http = Http::connect(&api).await;
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
@@ -56,46 +55,30 @@ async fn away(world: &World) {
     assert_eq!((code, text(&said).lines().last().unwrap_or_default()), (200, "readyz check passed"));
 
     silence.send(true).expect("somebody listens");
-    let began = Instant::now();
     let (code, _, said) = http.raw("GET", "/readyz").await;
-    let took = began.elapsed();
-    assert!(took > Duration::from_secs(1) && took < Duration::from_secs(15), "{took:?}");
     let away = "[+]ping ok\n[-]etcd failed: reason withheld\n[-]etcd-readiness failed: reason withheld\n[+]informer-sync ok\n\
         readyz check failed\n";
     assert_eq!((code, text(&said)), (500, away.to_owned()));
     let (code, _, said) = http.raw("GET", "/livez/etcd").await;
     assert_eq!((code, text(&said)), (500, "internal server error: context deadline exceeded\n".to_owned()));
-    let began = Instant::now();
+    // Checks that do not ask the store succeed.
     for path in ["/livez", "/readyz?exclude=etcd&exclude=etcd-readiness", "/readyz/ping"] {
         assert_eq!(http.raw("GET", path).await.0, 200, "{path}");
     }
-    assert!(began.elapsed() < Duration::from_secs(2), "nobody waits for the store, which takes two seconds");
 
     silence.send(false).expect("somebody listens");
-    for _ in 0..100 {
-        if http.raw("GET", "/readyz").await.0 == 200 {
-            return;
-        }
-        tokio::time::sleep(Duration::from_millis(100)).await;
-    }
-    panic!("the store is back, and nobody says so");
+    until("the server is ready again", async || http.raw("GET", "/readyz").await.0 == 200).await;
 }
 
-/// The metrics, once the first count of all kinds is done: it goes on beside the requests.
+/// The metrics after the first count of all kinds, which runs in the background.
 async fn counted(http: &mut Http) -> String {
-    let mut text = String::new();
-    for _ in 0..100 {
-        text = String::from_utf8_lossy(&http.raw("GET", "/metrics").await.2).into_owned();
-        if text.contains(r#"apiserver_storage_objects{resource="leases.coordination.k8s.io"}"#) {
-            break;
-        }
-        tokio::time::sleep(Duration::from_millis(100)).await;
-    }
-    text
+    let counted = r#"apiserver_storage_objects{resource="leases.coordination.k8s.io"}"#;
+    until("all kinds are counted", async || http.metrics().await.contains(counted)).await;
+    http.metrics().await
 }
 
 #[test]
-fn metrics_have_the_names_and_labels_that_tools_look_for() {
+fn metrics_have_the_names_and_labels_of_kubernetes() {
     let world = World::start();
     world.run(async {
         let mut http = Http::connect(world.api()).await;

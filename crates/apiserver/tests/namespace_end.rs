@@ -1,10 +1,10 @@
-//! A namespace goes after its content, and when all who hold it have let go.
+//! A namespace is removed after its content and after the last finalizer.
 
 use crate::common;
 
-use std::{
-    sync::atomic::{AtomicBool, Ordering::Relaxed},
-    time::{Duration, Instant},
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed},
 };
 
 use common::{
@@ -12,6 +12,7 @@ use common::{
     http::{Answer, Http},
     webhook::{self, Webhook},
 };
+use harness::asynchronous::{self, until_some};
 use serde_json::{Value, json};
 
 const NAMESPACES: &str = "/api/v1/namespaces";
@@ -39,20 +40,13 @@ async fn get(http: &mut Http, path: &str) -> Answer {
     http.json("GET", path, Value::Null).await
 }
 
-/// Waits until what is there is as it should be.
+/// Waits until a GET has an answer for which `is` returns true.
 async fn until(http: &mut Http, path: &str, is: impl Fn(&Answer) -> bool) -> Answer {
-    for _ in 0..500 {
-        let found = get(http, path).await;
-        if is(&found) {
-            return found;
-        }
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
-    panic!("{path} is still {}", get(http, path).await.body);
+    until_some(&format!("{path} has changed"), async || Some(get(http, path).await).filter(&is)).await
 }
 
 #[test]
-fn all_must_let_go() {
+fn all_finalizers_must_be_removed() {
     let world = World::start();
     world.run(async {
         let mut http = Http::connect(world.api()).await;
@@ -65,7 +59,7 @@ fn all_must_let_go() {
         assert_eq!(held.body["spec"]["finalizers"], json!(["a.io/b", "kubernetes"]));
         assert_eq!(map(&mut http, "held", json!({"name": "b"})).await.code, 403);
         http.merge(&map_path, json!({"metadata": {"finalizers": null}})).await;
-        // The content is gone, so ours goes, and the other one's stays.
+        // The content is gone, so the server removes its own finalizer and keeps the other one.
         let left = until(&mut http, &one("held"), |found| found.body["spec"]["finalizers"] == json!(["a.io/b"])).await;
         assert_eq!(left.code, 200);
         assert_eq!(finalize(&mut http, "held", json!([])).await.code, 200);
@@ -73,9 +67,9 @@ fn all_must_let_go() {
     });
 }
 
-/// Without any finalizer a namespace still goes after its content, whoever writes to it meanwhile.
+/// A namespace without finalizers is removed after its content as well, also if it is changed meanwhile.
 #[test]
-fn a_namespace_without_finalizers_does_not_go_before_its_content() {
+fn a_namespace_without_finalizers_is_not_removed_before_its_content() {
     let world = World::start();
     world.run(async {
         let mut http = Http::connect(world.api()).await;
@@ -91,7 +85,7 @@ fn a_namespace_without_finalizers_does_not_go_before_its_content() {
     });
 }
 
-/// Who creates while a namespace ends is refused, or what was made goes with it: nothing comes to light with the next of that name.
+/// An object created while its namespace ends is refused or deleted: the next namespace of this name is empty.
 #[test]
 fn nothing_is_left_behind() {
     let world = World::start();
@@ -100,20 +94,23 @@ fn nothing_is_left_behind() {
         let mut http = Http::connect(world.api()).await;
         for round in 0..8 {
             make(&mut http, "busy", json!([])).await;
-            let mut makers = tokio::task::JoinSet::new();
+            let (mut makers, count_made) = (tokio::task::JoinSet::new(), Arc::new(AtomicUsize::new(0)));
             for maker in 0..4 {
                 let mut http = Http::connect(if maker % 2 == 0 { world.api() } else { &other }).await;
+                let count_made = count_made.clone();
                 makers.spawn(async move {
                     for count in 0.. {
                         let made = map(&mut http, "busy", json!({"name": format!("m{maker}-{count}")})).await;
                         if made.code != 201 {
                             return made.code;
                         }
+                        count_made.fetch_add(1, Relaxed);
                     }
                     0
                 });
             }
-            tokio::time::sleep(Duration::from_millis(5 * round)).await;
+            let what = "the namespace has some objects";
+            asynchronous::until(what, async || count_made.load(Relaxed) >= 4 * round).await;
             assert_eq!(http.json("DELETE", &one("busy"), Value::Null).await.code, 200);
             while let Some(code) = makers.join_next().await {
                 assert!(matches!(code, Ok(403 | 404)), "{code:?}");
@@ -127,20 +124,15 @@ fn nothing_is_left_behind() {
 
 static GONE: AtomicBool = AtomicBool::new(false);
 
-/// Answers once the namespace is gone; the thread's other work goes on meanwhile.
+/// Answers once the namespace is gone. The runtime moves the thread's other work to another thread.
 fn slowly(object: Value, desired: &str) -> Value {
-    tokio::task::block_in_place(|| {
-        let began = Instant::now();
-        while !GONE.load(Relaxed) && began.elapsed() < Duration::from_secs(20) {
-            std::thread::sleep(Duration::from_millis(5));
-        }
-    });
+    tokio::task::block_in_place(|| harness::until("the namespace is gone", || GONE.load(Relaxed)));
     webhook::moved(object, desired, &[])
 }
 
-/// Between the look at the namespace and the write a webhook is asked, and the namespace goes.
+/// A webhook is called between the check of the namespace and the write, and the namespace is removed meanwhile.
 #[test]
-fn what_takes_long_to_make_is_not_left_behind() {
+fn an_object_with_a_slow_conversion_is_not_left_behind() {
     let world = World::start();
     world.run(async {
         let (mut http, mut maker) = (Http::connect(world.api()).await, Http::connect(world.api()).await);
@@ -157,9 +149,7 @@ fn what_takes_long_to_make_is_not_left_behind() {
             let slow = json!({"apiVersion": "ex.io/v2", "kind": "Slow", "metadata": {"name": "s"}});
             maker.json("POST", "/apis/ex.io/v2/namespaces/brief/slows", slow).await.code
         });
-        while hook.calls() == 0 {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
+        asynchronous::until("the webhook is called", async || hook.calls() > 0).await;
         assert_eq!(http.json("DELETE", &one("brief"), Value::Null).await.code, 200);
         until(&mut http, &one("brief"), |found| found.code == 404).await;
         GONE.store(true, Relaxed);

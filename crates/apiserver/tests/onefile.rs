@@ -2,23 +2,27 @@
 
 use crate::common;
 
-use common::{World, data, has_kubectl, http::Http};
+use common::{World, data, http::Http};
 
 /// As on a real cluster: the definition is made, the object's kind is not known in the same call, and in the next it is.
 #[test]
 fn the_second_apply_of_one_file_takes_the_object() {
-    if !has_kubectl() {
+    if harness::kubectl().is_none() {
         return;
     }
     let world = World::start();
     let read = |name: &str| std::fs::read_to_string(data(name)).expect("a file");
     let both = format!("{}\n---\n{}", read("crontabs.yaml"), read("my-cron.yaml"));
     let said = world.kubectl_with(&["apply", "-f", "-"], &both);
-    assert!(!said.ok);
-    assert_eq!(said.out, "customresourcedefinition.apiextensions.k8s.io/crontabs.stable.example.com created\n");
-    assert!(said.err.contains("no matches for kind \"CronTab\" in version \"stable.example.com/v1\""), "{}", said.err);
-    assert!(said.err.contains("ensure CRDs are installed first"), "{}", said.err);
-    let said = world.kubectl_with(&["apply", "-f", "-"], &both).good();
+    assert!(said.code != Some(0));
+    assert_eq!(said.stdout, "customresourcedefinition.apiextensions.k8s.io/crontabs.stable.example.com created\n");
+    assert!(
+        said.stderr.contains("no matches for kind \"CronTab\" in version \"stable.example.com/v1\""),
+        "{}",
+        said.stderr
+    );
+    assert!(said.stderr.contains("ensure CRDs are installed first"), "{}", said.stderr);
+    let said = world.kubectl_with(&["apply", "-f", "-"], &both).ok();
     assert!(said.contains("crontab.stable.example.com/my-cron created"), "{said}");
 }
 

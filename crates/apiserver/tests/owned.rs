@@ -6,6 +6,7 @@ use common::{
     World,
     http::{Answer, Http},
 };
+use harness::asynchronous::until;
 use serde_json::{Value, json};
 
 const MAPS: &str = "/api/v1/namespaces/default/configmaps";
@@ -380,7 +381,15 @@ fn an_open_field_that_changes_gives_its_manager_a_new_time() {
         http.merge(&format!("{one}?fieldManager=patcher"), json!({"spec": {"open": 2}})).await;
         let off = json!({"spec": {"customFeatureGates": {"featureGates": gate(false)}}});
         http.merge(&format!("{DEFINITIONS}/times.example.com"), off).await;
-        tokio::time::sleep(std::time::Duration::from_millis(1100)).await;
+        // Times have a resolution of one second: wait until a write elsewhere gets a later one.
+        let (clock, mut ticks) = (format!("{MAPS}/clock"), 0);
+        until("the server's clock shows a later second", async || {
+            ticks += 1;
+            let tick = map("clock", json!({"ticks": ticks.to_string()}));
+            let ticked = apply(&mut http, &clock, "fieldManager=ticker", &tick).await;
+            entry(&ticked, "ticker")["time"].as_str() > entry(&first, "applier")["time"].as_str()
+        })
+        .await;
 
         let patched = http.merge(&format!("{one}?fieldManager=patcher"), json!({"spec": {"open": 3, "gated": 3}})).await;
         assert_ne!(entry(&patched, "patcher")["time"], entry(&first, "applier")["time"], "{}", patched.body);

@@ -1,8 +1,11 @@
-//! Paths and methods that nobody serves get what kube-apiserver answers: code, kind of content and text.
+//! Paths and methods that are not served get the answers of kube-apiserver: code, content type and text.
 
 use crate::common;
 
-use common::{World, http::Http};
+use common::{
+    World,
+    http::{Events, Http},
+};
 use serde_json::{Value, json};
 
 const PAGE: &str = "404 page not found";
@@ -31,7 +34,7 @@ fn foo(name: &str) -> Value {
 }
 
 #[test]
-fn what_nobody_serves() {
+fn rejects_unknown_paths_and_methods() {
     let cases: &[(&str, &str, u16, &str)] = &[
         ("GET", "/x", 404, PAGE),
         ("POST", "/x", 404, PAGE),
@@ -92,19 +95,31 @@ fn what_nobody_serves() {
     });
 }
 
+/// The names of objects that were added.
+fn added(events: &[Value]) -> Vec<&str> {
+    assert!(events.iter().all(|event| event["type"] == "ADDED"), "{events:?}");
+    events.iter().filter_map(|event| event["object"]["metadata"]["name"].as_str()).collect()
+}
+
 #[test]
-fn methods_that_mean_another() {
+fn methods_with_the_meaning_of_another() {
     let world = World::start();
     world.run(async {
         let mut http = Http::connect(world.api()).await;
         define(&mut http).await;
-        // A name in the path of a create says nothing.
+        // A name in the path of a create is ignored.
         assert_eq!(http.json("POST", &format!("{FOOS}/other"), foo("b")).await.body["metadata"]["name"], "b");
         // One object is read, not watched.
         assert_eq!(http.json("GET", &format!("{FOOS}/a?watch=true"), Value::Null).await.body["kind"], "Foo");
+        let mut watches = Vec::new();
         for watch in ["watch=x", "watch=", "watch"] {
-            let events = http.lines(&format!("{FOOS}?{watch}&timeoutSeconds=1")).await;
-            assert_eq!(events.iter().map(|event| &event["type"]).collect::<Vec<_>>(), ["ADDED", "ADDED"], "{watch}");
+            let mut events = Events::open(world.api(), &format!("{FOOS}?{watch}&timeoutSeconds=3600")).await;
+            assert_eq!(added(&events.take(2).await), ["a", "b"], "{watch}");
+            watches.push(events);
+        }
+        http.json("POST", FOOS, foo("c")).await;
+        for events in &mut watches {
+            assert_eq!(added(&events.take(1).await), ["c"]);
         }
         for list in ["watch=False", "watch=0"] {
             assert_eq!(http.json("GET", &format!("{FOOS}?{list}"), Value::Null).await.body["kind"], "FooList");
@@ -117,7 +132,7 @@ fn methods_that_mean_another() {
 }
 
 #[test]
-fn namespaces_that_cannot_be() {
+fn invalid_names_of_namespaces_are_not_found() {
     let world = World::start();
     world.run(async {
         let mut http = Http::connect(world.api()).await;

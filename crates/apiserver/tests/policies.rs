@@ -1,8 +1,9 @@
-//! ValidatingAdmissionPolicies on every way an object can be written.
+//! ValidatingAdmissionPolicies for every kind of write.
 
 use crate::common;
 
 use common::{World, http::Http};
+use harness::asynchronous::until;
 use serde_json::{Value, json};
 
 const POLICIES: &str = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies";
@@ -30,7 +31,7 @@ fn map(name: &str) -> Value {
     json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}})
 }
 
-/// Refuses what its rules name, and says what it has seen.
+/// A policy that refuses all requests that its rules match, with a message that describes the request.
 fn policy(name: &str, rule: Value) -> Value {
     let count = |object: &str| format!("{object} == null ? '-' : string({object}.?spec.?replicas.orValue(0))");
     json!({"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicy", "metadata": {"name": name}, "spec": {
@@ -57,7 +58,12 @@ async fn good(http: &mut Http, method: &str, path: &str, body: Value) -> Value {
     answer.body
 }
 
-/// Objects before there is a policy.
+async fn until_gone(http: &mut Http, path: &str) {
+    let what = format!("{path} is gone");
+    until(&what, async || http.json("GET", path, Value::Null).await.code == 404).await;
+}
+
+/// Creates objects before there is a policy.
 async fn furnish(http: &mut Http) {
     good(http, "POST", DEFINITIONS, definition()).await;
     good(http, "POST", THINGS, thing("a", 1)).await;
@@ -72,7 +78,7 @@ async fn furnish(http: &mut Http) {
 }
 
 #[test]
-fn no_way_leads_past_a_policy() {
+fn every_write_is_validated() {
     let world = World::start();
     world.run(async {
         let mut http = Http::connect(world.api()).await;
@@ -120,11 +126,11 @@ fn no_way_leads_past_a_policy() {
             assert_eq!(found, (422, Some("Invalid"), Some(said.as_str())), "{method} {path}");
             assert_eq!(answer.body["details"]["causes"], json!([{"message": denied}]));
         }
-        assert_eq!(good(&mut http, "GET", &format!("{THINGS}/a"), Value::Null).await, a, "refused means untouched");
+        assert_eq!(good(&mut http, "GET", &format!("{THINGS}/a"), Value::Null).await, a, "a refused write changes nothing");
 
-        // With Warn the same is done, and said.
+        // With Warn, the requests succeed with a warning.
         let patch = json!({"spec": {"validationActions": ["Warn"]}});
-        assert_eq!(http.merge(&format!("{BINDINGS}/all"), patch).await.code, 200, "policies are not judged by policies");
+        assert_eq!(http.merge(&format!("{BINDINGS}/all"), patch).await.code, 200, "policies do not apply to policies");
         let answer = http.merge(&format!("{THINGS}/a"), json!({"spec": {"replicas": 9}})).await;
         let warning = "299 - \"Validation failed for ValidatingAdmissionPolicy 'all' with binding 'all': UPDATE Thing a 1 -> 9\"";
         assert_eq!((answer.code, answer.warnings), (200, vec![warning.to_owned()]));
@@ -135,7 +141,7 @@ fn no_way_leads_past_a_policy() {
     });
 }
 
-/// Rules may name another version of a resource than the request does; the object comes in the version they name.
+/// Rules may name another version than the request; the policy sees the object in the version of the rule.
 #[test]
 fn versions_are_equivalent_unless_exact() {
     let world = World::start();
@@ -161,7 +167,7 @@ fn versions_are_equivalent_unless_exact() {
     });
 }
 
-/// Whatever server a policy was written at, no server takes a write that it forbids.
+/// A policy is enforced by all servers, regardless of which of them stored it.
 #[test]
 fn a_policy_holds_on_all_servers_at_once() {
     let world = World::start();
@@ -180,7 +186,7 @@ fn a_policy_holds_on_all_servers_at_once() {
             assert_eq!(
                 here.json("POST", MAPS, a).await.code,
                 201,
-                "gone at once where it was taken away, round {round}"
+                "the server that removes a binding stops enforcing it at once, round {round}"
             );
         }
     });
@@ -198,16 +204,14 @@ fn a_namespace_stays_while_a_policy_keeps_its_content() {
         good(&mut http, "POST", POLICIES, policy("p", rule)).await;
         good(&mut http, "POST", BINDINGS, binding("p", "Deny")).await;
         good(&mut http, "DELETE", "/api/v1/namespaces/n", Value::Null).await;
-        tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+        // Namespaces are cleaned up in the order of their names: the server has tried `n` when `z` is gone.
+        let later = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "z"}});
+        good(&mut http, "POST", "/api/v1/namespaces", later).await;
+        good(&mut http, "DELETE", "/api/v1/namespaces/z", Value::Null).await;
+        until_gone(&mut http, "/api/v1/namespaces/z").await;
         good(&mut http, "GET", "/api/v1/namespaces/n/configmaps/kept", Value::Null).await;
         good(&mut http, "DELETE", &format!("{BINDINGS}/p"), Value::Null).await;
-        for _ in 0..150 {
-            if http.json("GET", "/api/v1/namespaces/n", Value::Null).await.code == 404 {
-                return;
-            }
-            tokio::time::sleep(std::time::Duration::from_millis(100)).await;
-        }
-        panic!("the namespace does not end");
+        until_gone(&mut http, "/api/v1/namespaces/n").await;
     });
 }
 
@@ -229,9 +233,9 @@ fn bad_policies_are_refused_and_good_ones_patched() {
         assert_eq!(defaults, (&json!("Fail"), &json!("Equivalent"), &json!({}), &json!("*")));
         let mut unseen = made.clone();
         unseen["metadata"].as_object_mut().unwrap().remove("resourceVersion");
-        assert_eq!(http.json("PUT", &format!("{POLICIES}/p"), unseen).await.code, 422, "nobody overwrites what was not seen");
+        assert_eq!(http.json("PUT", &format!("{POLICIES}/p"), unseen).await.code, 422, "an update without a resourceVersion is refused");
 
-        // kubectl's way to put a variable before the others, which may then use it.
+        // The patch that kubectl sends to insert a variable before others, which may then use it.
         let patch = json!({"spec": {"$setElementOrder/variables": [{"name": "zero"}, {"name": "new"}, {"name": "old"}, {"name": "part"}],
             "variables": [{"name": "zero", "expression": "'0'"}, {"name": "new", "expression": "variables.zero"}]}});
         let strategic = "application/strategic-merge-patch+json";

@@ -1,8 +1,11 @@
-//! What is no proper request gets the Status that Kubernetes gives, and changes nothing.
+//! Invalid requests get the Status that Kubernetes gives, and change nothing.
 
 use crate::common;
 
-use common::{World, http::Http};
+use common::{
+    World,
+    http::{Events, Http},
+};
 use serde_json::{Value, json};
 
 const MAPS: &str = "/api/v1/namespaces/default/configmaps";
@@ -18,22 +21,24 @@ fn a_watch_of_a_silent_store_gets_bookmarks() {
     let world = World::start_with(|options| options.bookmark_every = std::time::Duration::from_millis(300));
     world.run(async {
         let mut http = Http::connect(world.api()).await;
-        let path = "/api/v1/configmaps?watch=true&allowWatchBookmarks=true&timeoutSeconds=2&resourceVersion=";
+        let path = "/api/v1/configmaps?watch=true&timeoutSeconds=3600";
         let now =
             http.json("GET", MAPS, Value::Null).await.body["metadata"]["resourceVersion"].as_str().unwrap().to_owned();
-        let events = http.lines(&format!("{path}{now}")).await;
-        assert!(events.len() >= 2, "{events:?}");
+        let mut silent = Events::open(world.api(), path).await;
+        let asking = format!("{path}&allowWatchBookmarks=true&resourceVersion={now}");
+        let events = Events::open(world.api(), &asking).await.take(3).await;
         let sound = |event: &Value| {
             event["type"] == "BOOKMARK" && event["object"]["metadata"]["resourceVersion"] == now.as_str()
         };
         assert!(events.iter().all(sound), "{events:?}");
-        let silent = http.lines("/api/v1/configmaps?watch=true&timeoutSeconds=1").await;
-        assert!(silent.is_empty(), "bookmarks are for those who ask: {silent:?}");
+        assert!(silent.is_silent(), "a watch gets bookmarks only if it asks for them");
+        assert_eq!(http.json("POST", MAPS, map("first")).await.code, 201);
+        assert_eq!(silent.take(1).await[0]["type"], "ADDED");
     });
 }
 
 #[test]
-fn bodies_and_queries() {
+fn rejects_invalid_bodies_and_queries() {
     let world = World::start();
     world.run(async {
         let mut http = Http::connect(world.api()).await;
@@ -77,7 +82,7 @@ fn bodies_and_queries() {
 }
 
 #[test]
-fn versions_preconditions_and_patches() {
+fn rejects_stale_versions_failed_preconditions_and_bad_patches() {
     let world = World::start();
     world.run(async {
         let mut http = Http::connect(world.api()).await;
@@ -104,7 +109,7 @@ fn versions_preconditions_and_patches() {
         );
         assert_eq!(http.send("PATCH", &one, media, patch("{}")).await.code, 400);
         assert_eq!(http.send("PATCH", &one, "application/apply-patch+cbor", patch("{}")).await.code, 415);
-        // The same again is no write.
+        // An update without a change is not written.
         let same = http.json("PUT", &one, made.body.clone()).await;
         assert_eq!(
             (same.code, &same.body["metadata"]["resourceVersion"]),
@@ -120,9 +125,9 @@ fn versions_preconditions_and_patches() {
     });
 }
 
-/// Each as kube-apiserver 1.37 answers it: code, reason, text and details.
+/// The code, reason, text and details of each answer are those of kube-apiserver 1.37.
 #[test]
-fn patches_that_do_not_fit() {
+fn rejects_patches_that_do_not_fit() {
     let world = World::start();
     world.run(async {
         let mut http = Http::connect(world.api()).await;
@@ -148,19 +153,19 @@ fn patches_that_do_not_fit() {
             assert_eq!((answer.code, answer.body), (422, status), "{patch}");
         }
         let gone = http.send("PATCH", &format!("{MAPS}/none"), media, "{}").await;
-        assert_eq!(gone.code, 404, "what is no patch shows when there is something to patch");
+        assert_eq!(gone.code, 404, "an invalid patch is reported only for an existing object");
         let broken = http.send("PATCH", &format!("{MAPS}/none"), media, "{").await;
         assert_eq!((broken.code, broken.body["message"].as_str()), (400, Some("invalid JSON patch")));
         let lenient = http.send("PATCH", &one, media, json!([{"op": "replace", "path": "/data/b", "value": "2"}]).to_string()).await;
-        assert_eq!((lenient.code, &lenient.body["data"]), (200, &json!({"a": "1", "b": "2"})), "Kubernetes replaces what is not there");
+        assert_eq!((lenient.code, &lenient.body["data"]), (200, &json!({"a": "1", "b": "2"})), "Kubernetes replaces a missing field");
         let version = |body: &Value| body["metadata"]["resourceVersion"].as_str().unwrap().parse::<i64>().unwrap();
         assert_eq!(version(&lenient.body), version(&made.body) + 1, "nothing was written before");
     });
 }
 
-/// Found by sending what an attacker would: a body that is misunderstood deleted, and a dry run that is no word of ours wrote.
+/// Found by attack: a delete with an unreadable body deleted, and a request with an invalid `dryRun` wrote.
 #[test]
-fn what_is_misunderstood_changes_nothing() {
+fn requests_with_unreadable_options_change_nothing() {
     let world = World::start();
     world.run(async {
         let mut http = Http::connect(world.api()).await;
@@ -192,9 +197,9 @@ fn what_is_misunderstood_changes_nothing() {
     });
 }
 
-/// Each as kube-apiserver 1.37 answers it.
+/// The answers are those of kube-apiserver 1.37.
 #[test]
-fn objects_that_are_none() {
+fn rejects_invalid_objects() {
     let world = World::start();
     world.run(async {
         let mut http = Http::connect(world.api()).await;
@@ -239,13 +244,13 @@ fn objects_that_are_none() {
         }
         let empty = changed("labels", json!({}));
         let same = http.json("PUT", &one, empty).await;
-        assert_eq!((same.code, same.body), (200, made), "what says nothing is no change");
+        assert_eq!((same.code, same.body), (200, made), "an empty field is no change");
     });
 }
 
-/// Found by attack: what is too large for the store to be read at all was told to be tried again, which clients then do for ever.
+/// Found by attack: an object too large for the store was answered with "try again", and clients retried endlessly.
 #[test]
-fn an_object_of_any_size_that_the_store_does_not_take_is_too_large() {
+fn rejects_objects_too_large_for_the_store() {
     let world = World::start();
     world.run(async {
         let mut http = Http::connect(world.api()).await;

@@ -1,7 +1,7 @@
-//! Every step of `interop/requests` gets what kube-apiserver answered, but for the rows of `known-differences.txt` there.
+//! Every step of `interop/requests` gets the answer of kube-apiserver, except for the rows of `known-differences.txt` there.
 //!
-//! `UPDATE_GOLDENFILES=1` keeps what ours answers where a row says that it is meant to differ; what Kubernetes answers is kept by
-//! `cargo xtask interop kube --all --only requests`. `REQUESTS=name` runs one script.
+//! `UPDATE_GOLDENFILES=1` records Lockgate's answers in rows with an intended difference; `cargo xtask interop kube --all --only
+//! requests` records those of Kubernetes. `REQUESTS=name` runs one script.
 
 use crate::common;
 
@@ -13,9 +13,10 @@ use requests::{Known, Report, Target};
 #[test]
 fn answers_are_those_of_kubernetes() {
     let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../interop/requests");
-    let tokens = tempfile::NamedTempFile::new().expect("a file");
-    fs::write(tokens.path(), requests::TOKENS).expect("tokens");
-    let world = World::start_with(|options| options.token_file = Some(tokens.path().to_owned()));
+    let scratch = harness::tempdir();
+    let tokens = scratch.path().join("tokens.csv");
+    fs::write(&tokens, requests::TOKENS).expect("tokens");
+    let world = World::start_with(|options| options.token_file = Some(tokens));
     let address = world.api().url().trim_start_matches("https://").parse().expect("an address");
     let target = Target::new(address).expect("a target");
     let mut known = Known::read(&dir).expect("known differences");

@@ -2,7 +2,7 @@
 
 use crate::common;
 
-use common::{World, has_kubectl, http::Http};
+use common::{World, http::Http};
 use serde_json::{Value, json};
 
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
@@ -37,33 +37,33 @@ fn flock(spec: Value) -> Value {
 
 #[test]
 fn kubectl_scales() {
-    if !has_kubectl() {
+    if harness::kubectl().is_none() {
         return;
     }
     let world = World::start();
     let mut definition = definition(None);
     definition["spec"]["versions"][0]["subresources"]["scale"]["specReplicasPath"] = ".status.birds".into();
-    let refused = world.kubectl_with(&["create", "-f", "-"], &definition.to_string()).bad();
+    let refused = world.kubectl_with(&["create", "-f", "-"], &definition.to_string()).error();
     let wanted =
         "spec.subresources.scale.specReplicasPath: Invalid value: \".status.birds\": should be a json path under .spec";
     assert!(refused.contains(wanted), "{refused}");
     let made = world.kubectl_with(&["create", "-f", "-"], &self::definition(None).to_string());
-    assert!(made.ok && made.err.is_empty(), "{}", made.err);
-    world.kubectl(&["wait", "--for=condition=Established", "crd/flocks.example.com", "--timeout=60s"]).good();
-    world.kubectl_with(&["create", "-f", "-"], &flock(json!({"count": 2, "kind": "geese"})).to_string()).good();
-    assert_eq!(world.kubectl(&["scale", "flock/f", "--replicas=5"]).good(), "flock.example.com/f scaled\n");
-    let get = |path: &str| world.kubectl(&["get", "flock", "f", "-o", &format!("jsonpath={{{path}}}")]).good();
+    assert!(made.code == Some(0) && made.stderr.is_empty(), "{}", made.stderr);
+    world.kubectl_wait(&["--for=condition=Established", "crd/flocks.example.com"]).ok();
+    world.kubectl_with(&["create", "-f", "-"], &flock(json!({"count": 2, "kind": "geese"})).to_string()).ok();
+    assert_eq!(world.kubectl(&["scale", "flock/f", "--replicas=5"]).ok(), "flock.example.com/f scaled\n");
+    let get = |path: &str| world.kubectl(&["get", "flock", "f", "-o", &format!("jsonpath={{{path}}}")]).ok();
     assert_eq!((get(".spec.count"), get(".metadata.generation")), ("5".to_owned(), "2".to_owned()));
-    let held = world.kubectl(&["scale", "flock/f", "--current-replicas=3", "--replicas=6"]).bad();
+    let held = world.kubectl(&["scale", "flock/f", "--current-replicas=3", "--replicas=6"]).error();
     assert!(held.contains("Expected replicas to be 3, was 5"), "{held}");
-    world.kubectl(&["scale", "flock/f", "--current-replicas=5", "--replicas=6"]).good();
+    world.kubectl(&["scale", "flock/f", "--current-replicas=5", "--replicas=6"]).ok();
     assert_eq!(get(".spec.count"), "6");
-    let refused = world.kubectl(&["scale", "flock/f", "--replicas=101"]).bad();
+    let refused = world.kubectl(&["scale", "flock/f", "--replicas=101"]).error();
     assert!(refused.contains("should be less than or equal to 100"), "{refused}");
     world
         .kubectl(&["patch", "flock", "f", "--subresource=status", "--type=merge", "-p", r#"{"status":{"birds":4}}"#])
-        .good();
-    let table = world.kubectl(&["get", "flock", "f", "--subresource=scale"]).good();
+        .ok();
+    let table = world.kubectl(&["get", "flock", "f", "--subresource=scale"]).ok();
     let lines: Vec<Vec<&str>> = table.lines().map(|line| line.split_whitespace().collect()).collect();
     assert_eq!((&lines[0][..], &lines[1][..3]), (&["NAME", "DESIRED", "AVAILABLE", "AGE"][..], &["f", "6", "4"][..]));
 }

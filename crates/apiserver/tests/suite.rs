@@ -213,7 +213,7 @@ fn metadata_in_the_store_that_is_none_is_not_shown() {
         let stored = json!({"apiVersion": "example.com/v1", "kind": "Foo", "metadata": metadata,
             "in": {"apiVersion": "v1", "kind": "Any", "metadata": metadata}});
         let put = async || {
-            let client = client::Client::connect(vec![world.endpoint.clone()], client::ConnectOptions::new()).await;
+            let client = client::Client::connect(vec![world.endpoint().to_owned()], client::ConnectOptions::new()).await;
             let client = client.expect("a client");
             client.put(client::Put::new("/registry/example.com/foos/a", stored.to_string())).await.expect("stored");
         };

@@ -1,10 +1,13 @@
-//! Watches that share one of the store, beside others that are behind or come from a past that is gone.
+//! Watches that share one watch of the store, next to watches that lag or begin at a compacted revision.
 
 use crate::common;
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use common::{World, http::Http};
+use common::{
+    World,
+    http::{Events, Http},
+};
 use serde_json::{Value, json};
 
 const MAPS: &str = "/api/v1/namespaces/default/configmaps";
@@ -22,19 +25,33 @@ async fn write(http: &mut Http, number: i64) -> i64 {
 }
 
 async fn compact(world: &World, revision: i64) {
-    let client = client::Client::connect(vec![world.endpoint.clone()], client::ConnectOptions::new()).await;
+    let client = client::Client::connect(vec![world.endpoint().to_owned()], client::ConnectOptions::new()).await;
     client.expect("a client").compact(revision, true).await.expect("compacted");
 }
 
-/// What a watch tells within a second.
-async fn told(world: &World, from: i64, query: &str) -> Vec<Value> {
-    let path = format!("{MAPS}?watch=1&timeoutSeconds=1&resourceVersion={from}{query}");
-    Http::connect(world.api()).await.lines(&path).await
+/// A watch of all changes after the revision `from`.
+async fn watch(world: &World, from: i64, query: &str) -> Events {
+    let path = format!("{MAPS}?watch=1&timeoutSeconds=3600&resourceVersion={from}{query}");
+    Events::open(world.api(), &path).await
 }
 
-/// Found by reading: the end of a watch of the store that began too early was told to all who shared it.
+fn number(event: &Value) -> i64 {
+    event["object"]["data"]["number"].as_str().expect("a number").parse().expect("a number")
+}
+
+/// The next event of a watch that is no bookmark.
+async fn next_change(events: &mut Events) -> Value {
+    loop {
+        let event = events.next().await.expect("the watch goes on");
+        if event["type"] != "BOOKMARK" {
+            return event;
+        }
+    }
+}
+
+/// Found in review: the error of a watch of the store that began too early reached all watches that shared it.
 #[test]
-fn a_watch_from_a_past_that_is_gone_does_not_end_others() {
+fn a_watch_from_a_compacted_revision_does_not_end_others() {
     let world = World::start();
     world.run(async {
         let mut http = Http::connect(world.api()).await;
@@ -44,18 +61,23 @@ fn a_watch_from_a_past_that_is_gone_does_not_end_others() {
             now = write(&mut http, number).await;
         }
         compact(&world, now).await;
-        for _ in 0..10 {
-            let others = (0..8).map(|_| told(&world, now, "&allowWatchBookmarks=true"));
-            let (gone, others) = tokio::join!(told(&world, old, ""), futures_util::future::join_all(others));
+        for round in 5..15 {
+            let others = (0..8).map(|_| watch(&world, now, "&allowWatchBookmarks=true"));
+            let gone = async { watch(&world, old, "").await.rest().await };
+            let (gone, mut others) = tokio::join!(gone, futures_util::future::join_all(others));
             assert_eq!(gone[0]["object"]["code"], 410, "{gone:?}");
-            assert!(others.iter().flatten().all(|event| event["type"] != "ERROR"), "{others:?}");
+            now = write(&mut http, round).await;
+            for other in &mut others {
+                let event = next_change(other).await;
+                assert_eq!((&event["type"], number(&event)), (&json!("MODIFIED"), round), "{event}");
+            }
         }
     });
 }
 
-/// What a client has seen need not be there any more, only what came after it.
+/// The revision that a client has seen may be compacted, as long as the changes after it are not.
 #[test]
-fn a_watch_goes_on_after_the_last_revision_that_was_compacted() {
+fn a_watch_continues_after_the_last_compacted_revision() {
     let world = World::start();
     world.run(async {
         let mut http = Http::connect(world.api()).await;
@@ -63,65 +85,83 @@ fn a_watch_goes_on_after_the_last_revision_that_was_compacted() {
         let next = write(&mut http, 1).await;
         assert_eq!(next, seen + 1, "nobody else writes");
         compact(&world, next).await;
-        let events = told(&world, seen, "").await;
-        assert_eq!(events.len(), 1, "{events:?}");
-        assert_eq!(events[0]["object"]["data"]["number"], "1");
+        let mut events = watch(&world, seen, "").await;
+        assert_eq!(number(&events.take(1).await[0]), 1);
+        write(&mut http, 2).await;
+        assert_eq!(number(&events.take(1).await[0]), 2, "the watch has no other event");
     });
 }
 
-/// Each asks the store for its own bookmarks, and the store answers to all.
+/// Each watch asks the store for its own bookmarks, and the store answers to all watches.
 #[test]
 fn many_watches_get_no_more_bookmarks_than_one() {
-    let world = World::start_with(|options| options.bookmark_every = Duration::from_millis(200));
+    const EVERY: Duration = Duration::from_millis(200);
+    const BOOKMARKS: usize = 5;
+    let world = World::start_with(|options| options.bookmark_every = EVERY);
     world.run(async {
         let mut http = Http::connect(world.api()).await;
         let now = write(&mut http, 0).await;
-        let all = futures_util::future::join_all((0..10).map(|_| told(&world, now, "&allowWatchBookmarks=true"))).await;
-        for events in all {
-            assert!((1..=5).contains(&events.len()), "{} bookmarks", events.len());
-        }
+        let begin = Instant::now();
+        let bookmarks = async || {
+            let mut events = watch(&world, now, "&allowWatchBookmarks=true").await;
+            let events = events.take(BOOKMARKS).await;
+            assert!(events.iter().all(|event| event["type"] == "BOOKMARK"), "{events:?}");
+            // An interval of the server passes before each bookmark, however slow the machine is.
+            let passed = begin.elapsed().as_millis() / EVERY.as_millis();
+            assert!(passed >= BOOKMARKS as u128, "{BOOKMARKS} bookmarks in {passed} intervals");
+        };
+        futures_util::future::join_all((0..10).map(|_| bookmarks())).await;
     });
 }
 
-/// One that comes late to those who share a watch is told of all that it has not seen, once.
+/// A watch that joins a shared one later gets every event since its own revision once.
 #[test]
-fn a_late_watch_is_told_of_all_since_its_own_past() {
+fn a_late_watch_gets_all_events_since_its_revision() {
     let world = World::start();
     world.run(async {
         let mut http = Http::connect(world.api()).await;
         let first = write(&mut http, 0).await;
-        let shared = tokio::spawn({
-            let path = format!("{MAPS}?watch=1&timeoutSeconds=4&resourceVersion={first}");
-            let mut http = Http::connect(world.api()).await;
-            async move { http.lines(&path).await }
-        });
-        tokio::time::sleep(Duration::from_millis(300)).await;
-        let mut versions = vec![first];
-        for number in 1..20 {
+        let mut shared = watch(&world, first, "").await;
+        let mut versions = vec![first, write(&mut http, 1).await];
+        let mut seen: Vec<i64> = shared.take(1).await.iter().map(number).collect();
+        for number in 2..20 {
             versions.push(write(&mut http, number).await);
         }
-        let numbers = |events: &[Value]| -> Vec<i64> {
-            let number = |event: &Value| event["object"]["data"]["number"].as_str().unwrap().parse().unwrap();
-            events.iter().map(number).collect()
-        };
-        // Before those who share began, at their start, in their middle and at their end.
+        // From before the shared watch, its start, its middle and its end.
+        let mut late = vec![(0, watch(&world, first - 1, "").await)];
+        assert_eq!(late[0].1.take(1).await[0]["type"], "ADDED");
         for start in [0, 1, 10, 18, 19] {
-            let events = told(&world, versions[start], "").await;
-            assert_eq!(numbers(&events), (start as i64 + 1..20).collect::<Vec<_>>(), "from {start}");
+            late.push((start, watch(&world, versions[start], "").await));
         }
-        let before = told(&world, first - 1, "").await;
-        assert_eq!(before.len(), 20, "with its creation");
-        assert_eq!(numbers(&shared.await.unwrap()), (1..20).collect::<Vec<_>>());
+        for (start, events) in &mut late {
+            let numbers: Vec<i64> = events.take(19 - *start).await.iter().map(number).collect();
+            assert_eq!(numbers, (*start as i64 + 1..20).collect::<Vec<_>>(), "from {start}");
+        }
+        seen.extend(shared.take(18).await.iter().map(number));
+        assert_eq!(seen, (1..20).collect::<Vec<_>>());
+        // No event came twice: the next one is the next change.
+        write(&mut http, 20).await;
+        for (start, events) in late.iter_mut().chain([&mut (0, shared)]) {
+            assert_eq!(number(&events.take(1).await[0]), 20, "from {start}");
+        }
     });
 }
 
-/// Found by attack: the revision after the last that there can be was asked for, which panicked.
+/// Found by attack: the server asked the store for the revision after the highest possible one, which panicked.
 #[test]
-fn a_watch_from_the_end_of_time_waits() {
+fn a_watch_from_the_highest_revision_waits() {
     let world = World::start();
     world.run(async {
-        let began = std::time::Instant::now();
-        assert!(told(&world, i64::MAX, "").await.is_empty());
-        assert!(began.elapsed() > Duration::from_millis(900), "it waits for as long as it may");
+        let mut http = Http::connect(world.api()).await;
+        let mut waiting = watch(&world, i64::MAX, "").await;
+        let begun = write(&mut http, 0).await;
+        let mut other = watch(&world, begun, "").await;
+        for number in 1..4 {
+            write(&mut http, number).await;
+            next_change(&mut other).await;
+        }
+        assert!(waiting.is_silent(), "the watch goes on without events");
+        let ended = format!("{MAPS}?watch=1&timeoutSeconds=1&resourceVersion={}", i64::MAX);
+        assert!(Events::open(world.api(), &ended).await.rest().await.is_empty());
     });
 }

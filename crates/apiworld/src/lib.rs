@@ -143,6 +143,12 @@ impl World {
         self.kubectl_on(self.api()).wait(args)
     }
 
+    /// Runs `kubectl delete`, which waits until the objects are gone, with the limit that all waits share.
+    #[track_caller]
+    pub fn kubectl_delete(&self, args: &[&str]) -> Output {
+        self.kubectl_on(self.api()).delete(args)
+    }
+
     /// The kubectl of any API server on this store.
     #[track_caller]
     pub fn kubectl_on(&self, api: &Server) -> Kubectl {

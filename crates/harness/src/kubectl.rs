@@ -59,7 +59,16 @@ impl Kubectl {
     /// Runs `kubectl wait` with the limit that all waits share.
     #[track_caller]
     pub fn wait(&self, args: &[&str]) -> Output {
-        let limit = format!("--timeout={}s", wait_max().as_secs());
-        self.run(&[&["wait", &limit], args].concat())
+        self.run(&[&["wait", &limit()], args].concat())
     }
+
+    /// Runs `kubectl delete`, which waits until the objects are gone, with the limit that all waits share.
+    #[track_caller]
+    pub fn delete(&self, args: &[&str]) -> Output {
+        self.run(&[&["delete", &limit()], args].concat())
+    }
+}
+
+fn limit() -> String {
+    format!("--timeout={}s", wait_max().as_secs())
 }

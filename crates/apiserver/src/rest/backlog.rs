@@ -173,8 +173,10 @@ mod tests {
         Limits { bytes_max, patience: Duration::from_secs(60) }
     }
 
+    /// Runs a test in virtual time.
     fn run(test: impl Future<Output = ()>) {
-        tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(test);
+        let mut builder = tokio::runtime::Builder::new_current_thread();
+        builder.enable_time().start_paused(true).build().unwrap().block_on(test);
     }
 
     #[test]
@@ -191,13 +193,13 @@ mod tests {
     }
 
     #[test]
-    fn a_client_that_takes_nothing_is_given_up_and_costs_nothing() {
+    fn a_client_that_takes_nothing_is_disconnected_and_its_events_are_dropped() {
         run(async {
             let (feed, mut flow) = new(Limits { patience: Duration::from_millis(20), ..limits(10) });
             feed.put(Bytes::from(vec![0; 11])).unwrap();
             assert!(feed.is_full());
             assert_eq!(feed.room().await, Err(Ended));
-            assert!(!feed.is_full(), "what waited is thrown away");
+            assert!(!feed.is_full(), "waiting events are dropped");
             drop(feed);
             assert_eq!(flow.next().await, None);
         });
@@ -220,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn a_client_that_has_gone_is_noticed() {
+    fn a_disconnected_client_is_noticed() {
         run(async {
             let (feed, flow) = new(limits(10));
             drop(flow);

@@ -1,8 +1,9 @@
-//! A server that has not yet seen a flip, or a policy, must not answer by what it knows.
+//! A server that has not yet seen the change of a gate or a policy must not answer by its old state.
 
 use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
+use harness::asynchronous::until;
 use http::{HeaderMap, HeaderValue};
 use playground::Member;
 use serde_json::{Value, json};
@@ -68,7 +69,7 @@ async fn put(store: &Store, key: String, object: &Value) {
     store.write(&Seen { key, revision }, &[], Change::Put(object.to_string().as_bytes())).await.unwrap();
 }
 
-/// A server that learns of definitions and policies only when the test says so.
+/// A server that learns of definitions and policies only from the test.
 async fn stale_server(store: &Store) -> (Api, watch::Sender<Arc<Catalog>>, watch::Sender<Arc<Policies>>) {
     let (sender, catalog) = watch::channel(Arc::new(keeper::load(store, true).await.unwrap()));
     let (teller, policies) = watch::channel(Arc::new(admission::keeper::load(store).await.unwrap()));
@@ -90,9 +91,14 @@ async fn stale_server(store: &Store) -> (Api, watch::Sender<Arc<Catalog>>, watch
     )
 }
 
+/// Waits until `tasks` wait for a newer value: each holds a receiver of its own then, in addition to the `idle` ones.
+async fn until_waiting<T>(sender: &watch::Sender<T>, idle: usize, tasks: usize) {
+    until("the writes wait for the server", async || sender.receiver_count() >= idle + tasks).await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_write_waits_until_the_server_has_seen_the_flip() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = harness::tempdir();
     let member = Member::start(&dir.path().join("member")).await.unwrap();
     let store = Store::connect(vec![member.endpoint().to_owned()], None).await.unwrap();
     let key = format!("{}things.g.example.com", prefix(builtin::DEFINITIONS.0, builtin::DEFINITIONS.2));
@@ -105,16 +111,17 @@ async fn a_write_waits_until_the_server_has_seen_the_flip() {
     let made = api.create(&collection, &call(&object), &mut Warnings::default()).await.unwrap();
     assert_eq!(made["spec"], json!({}), "the gate is off");
 
-    // The gate is switched on, and this server does not know. By what it knows there would be nothing to write.
+    // The gate is switched on, and this server does not know. By its old state there would be nothing to write.
     put(&store, key, &definition(true)).await;
     let writer = api.clone();
+    let idle = catalog.receiver_count();
     let write = tokio::spawn(async move {
         let intent = Intent::Patch(Patch::parse(MERGE, br#"{"spec":{"n":2}}"#, false, FieldValidation::Warn).unwrap());
         let mut warnings = Warnings::default();
         let done = writer.update(&target(THING), &intent, &call(&Value::Null), &mut warnings).await.unwrap();
         (done["spec"]["n"].clone(), warnings.texts().to_vec())
     });
-    tokio::time::sleep(Duration::from_millis(200)).await;
+    until_waiting(&catalog, idle, 1).await;
     assert!(!write.is_finished(), "an answer now would be by the old gates");
     catalog.send_replace(Arc::new(keeper::load(&store, true).await.unwrap()));
     assert_eq!(write.await.unwrap(), (json!(2), Vec::new()));
@@ -123,7 +130,7 @@ async fn a_write_waits_until_the_server_has_seen_the_flip() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_write_waits_until_the_server_has_seen_the_policy() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = harness::tempdir();
     let member = Member::start(&dir.path().join("member")).await.unwrap();
     let store = Store::connect(vec![member.endpoint().to_owned()], None).await.unwrap();
     put(&store, format!("{}default", prefix("", "namespaces")), &json!({"metadata": {"name": "default"}})).await;
@@ -132,7 +139,7 @@ async fn a_write_waits_until_the_server_has_seen_the_policy() {
     let map = |name: &str| json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}});
     api.create(&collection, &call(&map("before")), &mut Warnings::default()).await.unwrap();
 
-    // Another server takes a policy that forbids all of it.
+    // Another server stores a policy that forbids all writes of config maps.
     let rule = json!({"apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps"], "operations": ["*"]});
     let policy = json!({"kind": "ValidatingAdmissionPolicy", "metadata": {"name": "none"}, "spec": {
         "matchConstraints": {"resourceRules": [rule]}, "validations": [{"expression": "false", "message": "no"}]}});
@@ -141,6 +148,7 @@ async fn a_write_waits_until_the_server_has_seen_the_policy() {
     put(&store, format!("{}none", prefix(admission::GROUP, admission::POLICIES)), &policy).await;
     put(&store, format!("{}none", prefix(admission::GROUP, admission::BINDINGS)), &binding).await;
     let (creator, deleter) = (api.clone(), api.clone());
+    let idle = policies.receiver_count();
     let create = tokio::spawn(async move {
         let done = creator.create(&collection, &call(&map("after")), &mut Warnings::default()).await;
         done.unwrap_err().message
@@ -151,7 +159,7 @@ async fn a_write_waits_until_the_server_has_seen_the_policy() {
         call.body = Bytes::new();
         deleter.delete(&one, &call, &mut Warnings::default()).await.unwrap_err().message
     });
-    tokio::time::sleep(Duration::from_millis(200)).await;
+    until_waiting(&policies, idle, 2).await;
     assert!(!create.is_finished() && !delete.is_finished(), "an answer now would be by no policy");
     policies.send_replace(Arc::new(admission::keeper::load(&store).await.unwrap()));
     let denied = |name: &str| {
@@ -163,15 +171,15 @@ async fn a_write_waits_until_the_server_has_seen_the_policy() {
     member.stop().await;
 }
 
-/// What it does not know of it cannot empty: the namespace would go, and leave its content behind.
+/// A server that does not know a kind cannot delete its objects, and removing the namespace would leave them behind.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_namespace_is_not_ended_by_who_does_not_know_its_content() {
-    let dir = tempfile::tempdir().unwrap();
+async fn a_namespace_is_not_removed_by_a_server_that_does_not_know_its_content() {
+    let dir = harness::tempdir();
     let member = Member::start(&dir.path().join("member")).await.unwrap();
     let store = Store::connect(vec![member.endpoint().to_owned()], None).await.unwrap();
     let (api, catalog, _policies) = stale_server(&store).await;
 
-    // Another server takes a definition and an object of it, and the namespace is to go.
+    // Another server stores a definition and an object of it, and the namespace is being deleted.
     let key = format!("{}things.g.example.com", prefix(builtin::DEFINITIONS.0, builtin::DEFINITIONS.2));
     put(&store, key, &definition(true)).await;
     let thing = format!("{}n/a", prefix("g.example.com", "things"));
@@ -183,7 +191,7 @@ async fn a_namespace_is_not_ended_by_who_does_not_know_its_content() {
 
     assert!(!janitor::clean(&api).await.unwrap(), "there is something left to do");
     assert!(store.get(&thing).await.unwrap().is_some());
-    assert!(store.get(&namespace).await.unwrap().is_some(), "it went before its content");
+    assert!(store.get(&namespace).await.unwrap().is_some(), "the namespace was removed before its content");
     catalog.send_replace(Arc::new(keeper::load(&store, true).await.unwrap()));
     assert!(janitor::clean(&api).await.unwrap());
     assert!(store.get(&thing).await.unwrap().is_none());

@@ -6,13 +6,14 @@ use std::{
     pin::Pin,
     sync::Arc,
     task::{Context, Poll},
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use bytes::Bytes;
 use http_body::{Frame, SizeHint};
 use http_body_util::BodyExt;
 use parking_lot::Mutex;
+use tokio::time::Instant;
 
 use super::answer::Body;
 
@@ -105,8 +106,8 @@ mod tests {
 
     const MAX: Duration = Duration::from_millis(20);
 
-    #[tokio::test]
-    async fn idle_is_who_asks_for_nothing() {
+    #[tokio::test(start_paused = true)]
+    async fn a_connection_without_requests_is_idle() {
         let activity = Activity::new();
         let busy = activity.begin();
         let idle = tokio::time::timeout(MAX * 5, activity.idle_for(MAX));

@@ -154,7 +154,7 @@ mod tests {
 
     /// What opening says of an authority that is kept like this.
     fn opened(cert: &str, key: &KeyPair) -> String {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = harness::tempdir();
         fs::write(dir.path().join("ca.crt"), cert).unwrap();
         fs::write(dir.path().join("ca.key"), key.serialize_pem()).unwrap();
         Authority::open(dir.path()).map_or_else(|error| error.to_string(), |_| "good".to_owned())
@@ -186,7 +186,7 @@ mod tests {
 
     #[test]
     fn an_authority_is_kept() {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = harness::tempdir();
         let made = Authority::open(&dir.path().join("pki")).unwrap();
         assert_eq!(Authority::open(&dir.path().join("pki")).unwrap().cert, made.cert);
     }

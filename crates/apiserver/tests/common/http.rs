@@ -1,9 +1,11 @@
-//! A plain HTTPS client with the credentials of a kubeconfig, for what kubectl does not send.
+//! A plain HTTPS client with the credentials of a kubeconfig, for requests that kubectl does not send.
 
 use std::sync::Arc;
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use bytes::Bytes;
+use futures_util::FutureExt;
+use harness::asynchronous::finish;
 use http_body_util::{BodyExt, Full};
 use hyper::{
     body::Incoming,
@@ -36,7 +38,7 @@ fn field(api: &apiserver::Server, key: &str) -> Vec<u8> {
     STANDARD.decode(line.trim_start_matches(':').trim()).expect("base64")
 }
 
-/// A connection over which nothing is said yet.
+/// A TLS connection on which no request has been sent.
 pub async fn tls(api: &apiserver::Server, identity: Option<(&[u8], &[u8])>) -> TlsStream<TcpStream> {
     let mut roots = RootCertStore::empty();
     let authority = CertificateDer::from_pem_slice(&field(api, "certificate-authority-data")).expect("CA");
@@ -60,6 +62,59 @@ pub async fn tls(api: &apiserver::Server, identity: Option<(&[u8], &[u8])>) -> T
     TlsConnector::from(Arc::new(config)).connect(name, stream).await.expect("TLS")
 }
 
+/// The events of a watch, one after the other.
+pub struct Events {
+    body: Incoming,
+    /// The begin of an event that has not arrived completely.
+    read: Vec<u8>,
+}
+
+impl Events {
+    /// Begins a watch on a connection of its own.
+    pub async fn open(api: &apiserver::Server, path: &str) -> Events {
+        Http::connect(api).await.events(path).await
+    }
+
+    /// The next event, or `None` if the server has ended the watch. Waits until there is one.
+    pub async fn next(&mut self) -> Option<Value> {
+        finish("a watch has an event", self.read_event()).await
+    }
+
+    /// The next events of a watch that goes on.
+    pub async fn take(&mut self, count: usize) -> Vec<Value> {
+        let mut events = Vec::new();
+        for _ in 0..count {
+            events.push(self.next().await.expect("the watch goes on"));
+        }
+        events
+    }
+
+    /// All events until the server ends the watch.
+    pub async fn rest(mut self) -> Vec<Value> {
+        let mut events = Vec::new();
+        while let Some(event) = self.next().await {
+            events.push(event);
+        }
+        events
+    }
+
+    /// True if the watch goes on and no event has arrived that was not returned.
+    pub fn is_silent(&mut self) -> bool {
+        self.read_event().now_or_never().is_none()
+    }
+
+    async fn read_event(&mut self) -> Option<Value> {
+        loop {
+            if let Some(end) = self.read.iter().position(|byte| *byte == b'\n') {
+                let line: Vec<u8> = self.read.drain(..=end).collect();
+                return Some(serde_json::from_slice(&line).expect("a complete event"));
+            }
+            let frame = self.body.frame().await?.expect("the watch ends properly");
+            self.read.extend_from_slice(frame.data_ref().expect("data"));
+        }
+    }
+}
+
 impl Http {
     /// Connects as the administrator of the server.
     pub async fn connect(api: &apiserver::Server) -> Http {
@@ -79,7 +134,7 @@ impl Http {
         self.send_for(method, path, [("content-type", media)], body).await
     }
 
-    /// The same, with these headers.
+    /// Sends a request with these headers.
     pub async fn send_for<'a>(
         &mut self,
         method: &str,
@@ -100,7 +155,7 @@ impl Http {
         Answer { code, body: serde_json::from_slice(&bytes).unwrap_or_default(), warnings }
     }
 
-    /// What a request without a body gets: code, content type and bytes.
+    /// The code, content type and bytes of the answer to a request without a body.
     pub async fn raw(&mut self, method: &str, path: &str) -> (u16, String, Bytes) {
         let request = http::Request::builder().method(method).uri(path).header("host", &self.host);
         let request = request.header("content-type", "application/merge-patch+json").body(Full::default());
@@ -111,7 +166,7 @@ impl Http {
         (code, kind, response.into_body().collect().await.expect("a body").to_bytes())
     }
 
-    /// What is there in this form: code, content type and bytes.
+    /// The code, content type and bytes of a GET in this form.
     pub async fn get_bytes(&mut self, path: &str, accept: &str) -> (u16, String, Bytes) {
         let request = http::Request::builder().uri(path).header("host", &self.host).header("accept", accept);
         let request = request.body(Full::default()).expect("a request");
@@ -122,7 +177,7 @@ impl Http {
         (code, kind, response.into_body().collect().await.expect("a body").to_bytes())
     }
 
-    /// What is there, for a client with these headers: code, headers and bytes.
+    /// The code, headers and bytes of a GET with these headers.
     pub async fn get_with(&mut self, path: &str, headers: &[(&str, &str)]) -> (u16, http::HeaderMap, Bytes) {
         let mut request = http::Request::builder().uri(path).header("host", &self.host);
         for (name, value) in headers {
@@ -135,7 +190,7 @@ impl Http {
         (parts.status.as_u16(), parts.headers, body.collect().await.expect("a body").to_bytes())
     }
 
-    /// A watch whose events nobody has taken yet.
+    /// The body of a watch, none of which has been read.
     pub async fn watch(&mut self, path: &str) -> Incoming {
         let request =
             http::Request::builder().uri(path).header("host", &self.host).body(Full::default()).expect("a request");
@@ -145,15 +200,14 @@ impl Http {
         response.into_body()
     }
 
-    /// All events of a watch that ends by itself.
-    pub async fn lines(&mut self, path: &str) -> Vec<Value> {
-        let request =
-            http::Request::builder().uri(path).header("host", &self.host).body(Full::default()).expect("a request");
-        self.sender.ready().await.expect("the connection is open");
-        let response = self.sender.send_request(request).await.expect("an answer");
-        assert_eq!(response.status(), 200);
-        let bytes = response.into_body().collect().await.expect("a body").to_bytes();
-        bytes.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok()).collect()
+    /// Begins a watch, which occupies this connection as long as the returned value lives.
+    pub async fn events(&mut self, path: &str) -> Events {
+        Events { body: self.watch(path).await, read: Vec::new() }
+    }
+
+    /// The text of `/metrics`.
+    pub async fn metrics(&mut self) -> String {
+        String::from_utf8_lossy(&self.raw("GET", "/metrics").await.2).into_owned()
     }
 
     pub async fn json(&mut self, method: &str, path: &str, body: Value) -> Answer {

@@ -1,5 +1,5 @@
-//! Conversion webhooks. That of links: the first version has `hostPort: "h:1"`, the second has `host: h` and `port: 1`. Others are made by
-//! a list of places: what the first version has here, the second has there.
+//! Conversion webhooks. The webhook of links converts `hostPort: "h:1"` of the first version to `host: h` and `port: 1` of
+//! the second. [`moved`] makes others from pairs of places, the first version's and the second's.
 
 use std::sync::{
     Arc,
@@ -29,7 +29,7 @@ pub struct Webhook {
     server: JoinHandle<()>,
 }
 
-/// An object and the version it is wanted in.
+/// Converts an object to a version.
 type Convert = fn(Value, &str) -> Value;
 
 impl Webhook {
@@ -58,7 +58,7 @@ impl Webhook {
         Webhook { url, bundle: STANDARD.encode(cert), calls, fails, server }
     }
 
-    /// Of the calls from now on, this one fails; 0 for none.
+    /// Makes one of the next calls fail, counted from 1; 0 for none.
     pub fn fail_at(&self, call: usize) {
         let at = if call == 0 { 0 } else { self.calls() + call };
         self.fails.store(at, Ordering::SeqCst);
@@ -68,8 +68,10 @@ impl Webhook {
         self.calls.load(Ordering::SeqCst)
     }
 
-    pub fn stop(&self) {
+    /// Returns once nothing listens any more.
+    pub async fn stop(self) {
         self.server.abort();
+        let _ = self.server.await;
     }
 }
 
@@ -116,7 +118,7 @@ fn answer(review: &Value, convert: Convert, fails: bool) -> Value {
            "response": {"uid": request["uid"], "convertedObjects": objects, "result": result}})
 }
 
-/// Moves what the first version has in a place to where the second has it, or back.
+/// Moves each field from its place in one version to its place in the other, in the direction of `desired`.
 pub fn moved(mut object: Value, desired: &str, places: &[(&str, &str)]) -> Value {
     for (first, second) in places {
         let (from, to) = if desired.ends_with("/v2") { (first, second) } else { (second, first) };
@@ -131,7 +133,7 @@ pub fn moved(mut object: Value, desired: &str, places: &[(&str, &str)]) -> Value
 fn take(object: &mut Value, pointer: &str) -> Option<Value> {
     let (parent, name) = pointer.rsplit_once('/')?;
     let value = object.pointer_mut(parent)?.as_object_mut()?.remove(name);
-    // A place that is a part of a place, and empty now, was made for it.
+    // An empty parent within a place was created for this value.
     if parent.matches('/').count() > 1 && object.pointer(parent) == Some(&json!({})) {
         take(object, parent);
     }

@@ -1,6 +1,7 @@
-//! The definition is loosened, the object filled with what the strict one would not take, and the strict one put back before the
-//! controller has looked. What is stored then may be something that the API lets nobody write beside.
+//! The definition is loosened, the object gets content that the strict definition would refuse, and the strict definition is
+//! restored before the controller has read either. The stored object may then block every other write to it.
 
+use harness::asynchronous;
 use serde_json::{Value, json};
 
 use super::{BINDINGS, CONFIG, Controller, DEFINITIONS, World, common::http::Http, install, prepare, until};
@@ -15,7 +16,7 @@ fn schema(definition: &mut Value) -> &mut Value {
     &mut definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
 }
 
-/// Another definition in place of the one that is there; returns that one. Somebody may have deleted it.
+/// Changes the definition, unless it has been deleted, and returns it as it was before.
 async fn define(http: &mut Http, change: impl FnOnce(&mut Value)) -> Value {
     let before = http.json("GET", &definition(), Value::Null).await.body;
     let mut after = before.clone();
@@ -40,7 +41,7 @@ pub fn forged() -> Value {
     json!({"featureGates": [{"version": "1.4.0", "enabled": [{"name": "Early"}], "disabled": []}]})
 }
 
-/// Everything at once; what came of the write to the object.
+/// Loosens the definition, writes the object and restores the definition. Returns the code of the write to the object.
 pub async fn forge(http: &mut Http, spec: &Value, status: Value) -> u16 {
     let cluster = format!("{CONFIG}/{CLUSTER}");
     http.send("DELETE", &format!("{BINDINGS}/feature-gate.gates.lockgate.io"), "application/json", "").await;
@@ -56,7 +57,7 @@ pub async fn forge(http: &mut Http, spec: &Value, status: Value) -> u16 {
     code
 }
 
-/// What the object says of the set, once the rows are right.
+/// The spec of the object, and the reason of its condition about the set in force.
 async fn shown(http: &mut Http) -> [Value; 2] {
     let object = http.json("GET", &format!("{CONFIG}/{CLUSTER}"), Value::Null).await.body;
     let conditions = object["status"]["conditions"].as_array().cloned().unwrap_or_default();
@@ -64,7 +65,7 @@ async fn shown(http: &mut Http) -> [Value; 2] {
     [object["spec"].clone(), in_force.map(|condition| condition["reason"].clone()).unwrap_or_default()]
 }
 
-/// What a definition that takes anything lets in.
+/// Specs that only a definition without a schema accepts.
 pub fn bad_specs() -> Vec<Value> {
     vec![
         json!({"featureSet": 3}),
@@ -106,10 +107,10 @@ fn forged_rows_never_stay(chosen: Option<&str>, want: &str, specs: Vec<Value>) {
     });
 }
 
-/// Which of these specs stand in the way of the rows. As in Kubernetes the schema is asked about the status alone, so that one that is
-/// missing does not; rules, which cannot be asked about another type, are asked about the whole object.
+/// Some of these specs block writes of the rows. As in Kubernetes, the schema validates the status alone, so that a missing spec
+/// does not block; rules, which need values of the declared types, validate the whole object.
 #[test]
-fn some_specs_let_no_status_be_written() {
+fn some_specs_block_writes_of_the_status() {
     let world = World::start();
     world.run(async {
         let mut http = Http::connect(world.api()).await;
@@ -130,16 +131,27 @@ fn forged_rows_do_not_stay_in_a_one_way_set() {
     forged_rows_never_stay(Some("TechPreviewNoUpgrade"), "Preview,Proven", bad_specs());
 }
 
-/// What is no set is no choice: rows are those of the last one that was.
+/// An invalid set is ignored: the rows are those of the last valid one.
 #[test]
 fn forged_rows_do_not_stay_in_default() {
     let readable = |spec: &Value| spec["customNoUpgrade"]["enabled"][0].is_string();
     forged_rows_never_stay(None, "Proven", bad_specs().into_iter().filter(|spec| !readable(spec)).collect());
 }
 
-/// With the controller running: what a definition took out of the rows is there again when the strict one is.
+/// How many writes to the object the server has answered, of the test and of the controller.
+async fn writes(http: &mut Http) -> u64 {
+    let metrics = http.metrics().await;
+    let is_write = |line: &&str| {
+        line.starts_with("apiserver_request_total{")
+            && line.contains(r#"resource="featuregates""#)
+            && ["PUT", "PATCH", "APPLY", "POST"].iter().any(|verb| line.contains(&format!(r#"verb="{verb}""#)))
+    };
+    metrics.lines().filter(is_write).filter_map(|line| line.rsplit(' ').next()?.parse::<u64>().ok()).sum()
+}
+
+/// The controller restores rows that a changed definition has pruned, as soon as the strict definition is back.
 #[test]
-fn rows_that_were_pruned_come_again() {
+fn pruned_rows_are_restored() {
     let world = World::start();
     world.run(async {
         let mut http = Http::connect(world.api()).await;
@@ -165,9 +177,13 @@ fn rows_that_were_pruned_come_again() {
                 place.remove(key);
             })
             .await;
-            // A write of anything stores what is left.
+            // Any write stores the pruned object.
             http.merge(&format!("{CONFIG}/{CLUSTER}"), json!({"metadata": {"labels": {"pruned": key}}})).await;
-            tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+            let before = writes(&mut http).await;
+            asynchronous::until(&format!("the controller tries to restore {key}"), async || {
+                writes(&mut http).await > before
+            })
+            .await;
             put_back(&mut http, &strict).await;
             until(&mut http, "Preview,Proven", &[key.to_owned()]).await;
         }
