@@ -1,29 +1,29 @@
 //! The etcdctl scenario: command lines from `interop/etcdctl.txt` through real etcdctl.
 //!
 //! One command a line, words as in a shell (`'…'`, `"…"`, `\n` inside the latter). Lines that begin with `< ` are its
-//! input. A command after `~ ` would not end by itself: it is stopped once it has nothing more to say. `$LEASE` is the
-//! lease granted last, `$DIR` a directory of the run.
+//! input. A command after `~N ` does not end by itself: it is stopped once it has printed N lines, and no other line follows
+//! for a moment. `$LEASE` is the lease granted last, `$DIR` a directory of the run.
 
 use std::{
     fs::{self, File},
-    io::{Read, Seek, SeekFrom, Write},
+    io::{self, Write},
     path::Path,
-    process::{Command, Stdio},
+    process::{Child, Command, Stdio},
     thread,
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use anyhow::{Context, Result, bail};
 
-use super::{normal, root, scenario::Lines};
+use super::{normal, root, scenario::Lines, wait::until_some};
 
+/// How long more lines than expected are looked for.
 const QUIET: Duration = Duration::from_millis(700);
-const QUIET_WAIT_MAX: Duration = Duration::from_secs(5);
 
 pub fn run(etcdctl: &Path, endpoint: &str) -> Result<Lines> {
     let path = root()?.join("interop/etcdctl.txt");
     let text = fs::read_to_string(&path).with_context(|| format!("failed to read {}", path.display()))?;
-    let dir = tempfile::tempdir()?;
+    let dir = harness::tempdir();
     let mut lease = String::new();
     let mut lines = Vec::new();
     for command in parse(&text)? {
@@ -44,7 +44,8 @@ struct CommandLine {
     line: String,
     words: Vec<String>,
     input: String,
-    endless: bool,
+    /// The number of lines after which a command that does not end by itself is stopped.
+    endless: Option<usize>,
 }
 
 fn parse(text: &str) -> Result<Vec<CommandLine>> {
@@ -55,11 +56,17 @@ fn parse(text: &str) -> Result<Vec<CommandLine>> {
             command.input.push_str(&format!("{input}\n"));
             continue;
         }
-        let (endless, rest) = line.strip_prefix("~ ").map_or((false, line), |rest| (true, rest));
+        let (endless, rest) = endless(line).with_context(|| format!("in {line:?}"))?;
         let words = split_words(rest).with_context(|| format!("in {line:?}"))?;
         commands.push(CommandLine { line: line.to_owned(), words, input: String::new(), endless });
     }
     Ok(commands)
+}
+
+fn endless(line: &str) -> Result<(Option<usize>, &str)> {
+    let Some(rest) = line.strip_prefix('~') else { return Ok((None, line)) };
+    let (count, rest) = rest.split_once(' ').context("write: ~N command")?;
+    Ok((Some(count.parse().context("the number of lines after `~`")?), rest))
 }
 
 pub fn split_words(line: &str) -> Result<Vec<String>> {
@@ -94,47 +101,39 @@ struct Outcome {
 }
 
 fn execute(etcdctl: &Path, endpoint: &str, words: &[String], command: &CommandLine) -> Result<Outcome> {
-    let mut out = tempfile::tempfile()?;
-    let mut child = Command::new(etcdctl)
-        .args(words)
-        .env_clear()
-        .env("ETCDCTL_ENDPOINTS", endpoint)
-        .stdin(Stdio::piped())
-        .stdout(out.try_clone()?)
-        .stderr(Stdio::piped())
-        .spawn()
-        .with_context(|| format!("failed to run {}", etcdctl.display()))?;
+    let dir = harness::tempdir();
+    let path = dir.path().join("stdout");
+    let mut process = Command::new(etcdctl);
+    process.args(words).env_clear().env("ETCDCTL_ENDPOINTS", endpoint);
+    process.stdin(Stdio::piped()).stdout(File::create(&path)?).stderr(Stdio::piped());
+    let child = harness::spawn_child(process);
+    let mut child = child.with_context(|| format!("failed to run {}", etcdctl.display()))?;
     let mut stdin = child.stdin.take();
     if let Some(stdin) = &mut stdin {
         // A command that does not read its input may be gone by now.
         let _ = stdin.write_all(command.input.as_bytes());
     }
-    if command.endless {
-        wait_until_quiet(&out)?;
+    if let Some(lines) = command.endless {
+        wait_lines(&mut child, &path, lines).with_context(|| command.line.clone())?;
         child.kill()?;
     }
     drop(stdin);
     let output = child.wait_with_output()?;
-    let mut stdout = Vec::new();
-    out.seek(SeekFrom::Start(0))?;
-    out.read_to_end(&mut stdout)?;
+    let stdout = fs::read(&path)?;
     let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
-    // What a command complains about while it is being stopped is chance.
-    let (code, stderr) = if command.endless { (None, Vec::new()) } else { (output.status.code(), output.stderr) };
+    // The messages of a command that is being stopped are chance.
+    let stopped = command.endless.is_some();
+    let (code, stderr) = if stopped { (None, Vec::new()) } else { (output.status.code(), output.stderr) };
     Ok(Outcome { code, stdout: text(stdout), stderr: text(stderr) })
 }
 
-/// Until something was printed and then nothing more.
-fn wait_until_quiet(out: &File) -> Result<()> {
-    let start = Instant::now();
-    let (mut seen, mut since) = (0, start);
-    while start.elapsed() < QUIET_WAIT_MAX && (seen == 0 || since.elapsed() < QUIET) {
-        thread::sleep(QUIET / 10);
-        let length = out.metadata()?.len();
-        if length != seen {
-            (seen, since) = (length, Instant::now());
-        }
-    }
+/// Waits until that many lines were printed, and then a moment for others.
+fn wait_lines(child: &mut Child, stdout: &Path, count: usize) -> Result<()> {
+    let printed = || Ok::<_, io::Error>(fs::read_to_string(stdout)?.matches('\n').count());
+    let what = format!("{count} lines are printed");
+    let waited = until_some(&what, || Ok((printed()? >= count || child.try_wait()?.is_some()).then_some(())));
+    waited.with_context(|| format!("it printed {}", fs::read_to_string(stdout).unwrap_or_default()))?;
+    thread::sleep(QUIET);
     Ok(())
 }
 
@@ -178,9 +177,10 @@ mod tests {
 
     #[test]
     fn input_belongs_to_the_command_before_it() {
-        let commands = parse("# why\ntxn\n< a\n<\n\n~ watch k\n").expect("it reads");
+        let commands = parse("# why\ntxn\n< a\n<\n\n~2 watch k\n").expect("it reads");
         let shape: Vec<_> = commands.iter().map(|c| (c.line.as_str(), c.input.as_str(), c.endless)).collect();
-        assert_eq!(shape, [("txn", "a\n\n", false), ("~ watch k", "", true)]);
+        assert_eq!(shape, [("txn", "a\n\n", None), ("~2 watch k", "", Some(2))]);
         assert!(parse("< a\n").is_err());
+        assert!(parse("~ watch k\n").is_err(), "it needs a number of lines");
     }
 }

@@ -4,10 +4,9 @@ use std::{
     collections::BTreeMap,
     fs,
     path::{Path, PathBuf},
-    process::Command,
 };
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use random::Random;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
@@ -19,6 +18,7 @@ use super::{
     report::{Step, pair},
     scenario::Lines,
     server::{End, Program, Server},
+    tool,
 };
 
 const OPERATIONS: u32 = 400;
@@ -35,14 +35,13 @@ pub struct Tools {
 
 impl Tools {
     fn utl(&self, words: &[&str]) -> Result<String> {
-        run_tool(&peer::find(&self.cache, peer::ETCD, "etcdutl")?, words)
+        tool::run(&peer::find(&self.cache, peer::ETCD, "etcdutl")?, words)
     }
 }
 
 /// etcd fills a dir, lockgate takes it over and goes on, etcd takes it back, and lockgate once more.
-pub fn take_over(tools: &Tools, how: End) -> Result<Vec<Step>> {
-    let temp = tempfile::tempdir()?;
-    let dir = temp.path().join("data");
+pub fn take_over(tools: &Tools, how: End, dir: &Path) -> Result<Vec<Step>> {
+    let dir = dir.join("data");
     let mut rng = Random::new(tools.seed);
     let by_etcd = fill(&tools.etcd, &dir, &mut rng, how)?;
     let (seen, by_ours) = see_and_fill(&tools.ours, &dir, &mut rng, how).context("lockgate on a dir of etcd")?;
@@ -63,9 +62,14 @@ pub fn take_over(tools: &Tools, how: End) -> Result<Vec<Step>> {
 }
 
 /// lockgate founds a dir, and another server takes it over.
-pub fn found(tools: &Tools, founder: &Program, heir: &Program, storage: &str, how: End) -> Result<Vec<Step>> {
-    let temp = tempfile::tempdir()?;
-    let dir = temp.path().join("data");
+pub fn found(
+    tools: &Tools,
+    (founder, heir): (&Program, &Program),
+    storage: &str,
+    how: End,
+    dir: &Path,
+) -> Result<Vec<Step>> {
+    let dir = dir.join("data");
     let mut rng = Random::new(tools.seed + 1);
     let by_ours = fill(founder, &dir, &mut rng, how)?;
     let mut steps = if matches!(how, End::Stop) { offline(tools, &dir, &by_ours, storage)? } else { Vec::new() };
@@ -77,9 +81,8 @@ pub fn found(tools: &Tools, founder: &Program, heir: &Program, storage: &str, ho
 }
 
 /// A dir of a release that lockgate cannot take over: refused with words that name versions, and left as it was.
-pub fn refused(tools: &Tools, peer_dir: &str) -> Result<Vec<Step>> {
-    let temp = tempfile::tempdir()?;
-    let dir = temp.path().join("data");
+pub fn refused(tools: &Tools, peer_dir: &str, dir: &Path) -> Result<Vec<Step>> {
+    let dir = dir.join("data");
     let old = Program::new(peer::find(&tools.cache, peer_dir, "etcd")?);
     fill(&old, &dir, &mut Random::new(tools.seed + 2), End::Stop)?;
     let before = hashes(&dir)?;
@@ -97,29 +100,27 @@ pub fn refused(tools: &Tools, peer_dir: &str) -> Result<Vec<Step>> {
 }
 
 /// A snapshot of one server, restored by a tool and served by another server.
-pub fn restore(tools: &Tools, from: &Program, utl: &Path, to: &Program) -> Result<Vec<Step>> {
-    let temp = tempfile::tempdir()?;
-    let (dir, backup, restored) =
-        (temp.path().join("data"), temp.path().join("backup.db"), temp.path().join("restored"));
+pub fn restore(tools: &Tools, from: &Program, utl: &Path, to: &Program, base: &Path) -> Result<Vec<Step>> {
+    let (dir, backup, restored) = (base.join("data"), base.join("backup.db"), base.join("restored"));
     let backup_name = backup.to_string_lossy().into_owned();
     let server = Server::start(from, &dir)?;
     load::run(&mut server.http()?, &mut Random::new(tools.seed + 3), OPERATIONS)?;
     let before = contents(&mut server.http()?, false)?;
     let etcdctl = peer::find(&tools.cache, peer::ETCD, "etcdctl")?;
-    run_tool(&etcdctl, &["--endpoints", &server.endpoint, "snapshot", "save", &backup_name])?;
+    tool::run(&etcdctl, &["--endpoints", &server.endpoint, "snapshot", "save", &backup_name])?;
     server.stop()?;
     let mut steps = Vec::new();
     for words in [&["snapshot", "status"][..], &["hashkv"]] {
         // Real tools write into what they look at, and then its checksum is wrong.
-        let copy = temp.path().join("copy.db");
+        let copy = base.join("copy.db");
         let ask = |tool: &Path| -> Result<String> {
             fs::copy(&backup, &copy)?;
-            run_tool(tool, &[words, &[&copy.to_string_lossy(), "-w", "json"]].concat())
+            tool::run(tool, &[words, &[&copy.to_string_lossy(), "-w", "json"]].concat())
         };
         let etcdutl = peer::find(&tools.cache, peer::ETCD, "etcdutl")?;
         steps.push(Step::new(words.join(" "), ask(&etcdutl)?, ask(utl)?));
     }
-    run_tool(utl, &["snapshot", "restore", &backup_name, "--data-dir", &restored.to_string_lossy()])?;
+    tool::run(utl, &["snapshot", "restore", &backup_name, "--data-dir", &restored.to_string_lossy()])?;
     let server = Server::start(to, &restored)?;
     let after = contents(&mut server.http()?, false)?;
     load::run(&mut server.http()?, &mut Random::new(tools.seed + 4), 50)?;
@@ -130,9 +131,9 @@ pub fn restore(tools: &Tools, from: &Program, utl: &Path, to: &Program) -> Resul
     let middle = bytes.len() / 2;
     bytes[middle] ^= 1;
     fs::write(&backup, bytes)?;
-    let damaged = temp.path().join("damaged");
+    let damaged = base.join("damaged");
     let refused =
-        run_tool(utl, &["snapshot", "restore", &backup_name, "--data-dir", &damaged.to_string_lossy()]).is_err();
+        tool::run(utl, &["snapshot", "restore", &backup_name, "--data-dir", &damaged.to_string_lossy()]).is_err();
     steps.push(Step::new("a damaged snapshot is refused", "true", refused.to_string()));
     // etcdutl leaves a half dir behind.
     if utl.ends_with("lockgateutl") {
@@ -169,7 +170,7 @@ fn offline(tools: &Tools, dir: &Path, online: &Lines, storage: &str) -> Result<V
         "hash": online["hash"], "hashRevision": load::number(&online["hash_revision"])?,
         "compactRevision": load::number(&online["compact_revision"])?,
     });
-    let checked = run_tool(&peer::find(&tools.cache, peer::BBOLT, "bbolt")?, &["check", &db])?;
+    let checked = tool::run(&peer::find(&tools.cache, peer::BBOLT, "bbolt")?, &["check", &db])?;
     let status: Value = serde_json::from_str(tools.utl(&["snapshot", "status", &db, "-w", "json"])?.trim())?;
     let revision = load::number(&online["header"]["revision"])?;
     Ok(vec![
@@ -182,16 +183,6 @@ fn offline(tools: &Tools, dir: &Path, online: &Lines, storage: &str) -> Result<V
 
 fn named(prefix: &str, steps: Vec<Step>) -> Vec<Step> {
     steps.into_iter().map(|step| Step { name: format!("{prefix}: {}", step.name), ..step }).collect()
-}
-
-fn run_tool(program: &Path, words: &[&str]) -> Result<String> {
-    let output = Command::new(program).args(words).output();
-    let output = output.with_context(|| format!("failed to run {}", program.display()))?;
-    let (stdout, stderr) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    if !output.status.success() {
-        bail!("{} {} ended with {}: {stdout}{stderr}", program.display(), words.join(" "), output.status);
-    }
-    Ok(stdout.into_owned())
 }
 
 fn hashes(dir: &Path) -> Result<BTreeMap<String, String>> {

@@ -33,7 +33,7 @@ const PYTHON_OFREP_PACKAGES: [&str; 2] = ["openfeature-provider-ofrep==0.3.0", "
 
 /// With `only`, what is kept in directories whose name contains it, also what just long runs need.
 pub fn run(all: bool, only: Option<&str>) -> Result<()> {
-    let cache = peer::cache_dir()?;
+    let cache = harness::peers_dir();
     println!("peers are kept in {}", cache.display());
     let wanted = |program: &Program| match only {
         Some(only) => program.dir.contains(only),

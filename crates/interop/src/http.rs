@@ -7,9 +7,8 @@ use std::{
 };
 
 use anyhow::{Context, Result, bail};
+use harness::wait_max;
 use serde_json::Value;
-
-const TIMEOUT: Duration = Duration::from_secs(20);
 
 const JSON: &str = "Content-Type: application/json\r\n";
 
@@ -26,11 +25,12 @@ pub struct Answer {
 }
 
 impl Http {
+    /// The connection and each part of an answer may take [`wait_max`]: servers end requests earlier by themselves.
     pub fn connect(endpoint: &str) -> Result<Http> {
-        Http::connect_within(endpoint, TIMEOUT)
+        Http::connect_within(endpoint, wait_max())
     }
 
-    /// Waits no longer than this for the connection, nor for any answer.
+    /// For requests that a server should not answer.
     pub fn connect_within(endpoint: &str, limit: Duration) -> Result<Http> {
         let address: SocketAddr = endpoint.parse().with_context(|| format!("{endpoint:?} is not host:port"))?;
         let stream = TcpStream::connect_timeout(&address, limit)?;

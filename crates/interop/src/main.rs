@@ -12,11 +12,14 @@ mod kube;
 mod load;
 mod migrate;
 mod normal;
+mod own_dir;
 mod peer;
 mod report;
 mod required;
 mod scenario;
 mod server;
+mod tool;
+mod wait;
 
 use std::{
     env,
@@ -32,7 +35,7 @@ use clap::{Parser as _, Subcommand};
 use dir::Tools;
 use report::{Known, Step, Summary};
 use scenario::Scenario;
-use server::{End, Program};
+use server::{End, Program, is_lockgate};
 
 #[derive(clap::Parser)]
 #[command(name = "cargo xtask interop", about = "Hold lockgate against real etcd, its tools and public clients")]
@@ -104,10 +107,10 @@ fn run(args: &Args) -> Result<ExitCode> {
 }
 
 /// A scenario by its name in the table.
-type Named<'a> = (&'static str, Box<dyn Fn() -> Result<Vec<Step>> + 'a>);
+type Named<'a> = (&'static str, Box<dyn Fn(&Path) -> Result<Vec<Step>> + 'a>);
 
 fn compare(args: &Compare) -> Result<ExitCode> {
-    let cache = peer::cache_dir()?;
+    let cache = harness::peers_dir();
     let etcd = Program::new(peer::find(&cache, peer::ETCD, "etcd")?);
     let path = lockgate(args.lockgate.as_deref())?;
     let ours = Program::lockgate(&path);
@@ -130,46 +133,43 @@ fn scenarios(tools: &Tools, all: bool) -> Result<Vec<Named<'_>>> {
     let (etcd, ours) = (&tools.etcd, &tools.ours);
     let mut list: Vec<Named<'_>> = Vec::new();
     for scenario in Scenario::ALL {
-        list.push((scenario.name(), Box::new(move || scenario.run(etcd, ours))));
+        list.push((scenario.name(), Box::new(move |dir| scenario.run(etcd, ours, dir))));
     }
     let etcdutl = peer::find(&tools.cache, peer::ETCD, "etcdutl")?;
-    if is_ours(&ours.path) {
+    if ours.is_lockgate() {
         let path = ours.path.clone();
-        list.push(("required feature (Go)", Box::new(move || required::run(etcd, &path))));
+        list.push(("required feature (Go)", Box::new(move |dir| required::run(etcd, &path, dir))));
     }
-    list.push(("dir: taken over, stopped", Box::new(|| dir::take_over(tools, End::Stop))));
-    list.push(("dir: taken over, killed", Box::new(|| dir::take_over(tools, End::Kill))));
-    list.push(("dir: founded, stopped", Box::new(|| dir::found(tools, ours, etcd, "3.7.0", End::Stop))));
-    list.push(("dir: founded, killed", Box::new(|| dir::found(tools, ours, etcd, "3.7.0", End::Kill))));
-    list.push(("dir: of 3.6, refused", Box::new(|| dir::refused(tools, peer::ETCD_3_6))));
-    list.push(("dir: of 3.5, refused", Box::new(|| dir::refused(tools, peer::ETCD_3_5))));
-    list.push(("snapshot: ours to etcd", Box::new(move || dir::restore(tools, ours, &etcdutl, etcd))));
-    list.push(("snapshot: etcd to ours", Box::new(|| dir::restore(tools, etcd, &tools.our_utl, ours))));
+    list.push(("dir: taken over, stopped", Box::new(|dir| dir::take_over(tools, End::Stop, dir))));
+    list.push(("dir: taken over, killed", Box::new(|dir| dir::take_over(tools, End::Kill, dir))));
+    list.push(("dir: founded, stopped", Box::new(|dir| dir::found(tools, (ours, etcd), "3.7.0", End::Stop, dir))));
+    list.push(("dir: founded, killed", Box::new(|dir| dir::found(tools, (ours, etcd), "3.7.0", End::Kill, dir))));
+    list.push(("dir: of 3.6, refused", Box::new(|dir| dir::refused(tools, peer::ETCD_3_6, dir))));
+    list.push(("dir: of 3.5, refused", Box::new(|dir| dir::refused(tools, peer::ETCD_3_5, dir))));
+    list.push(("snapshot: ours to etcd", Box::new(move |dir| dir::restore(tools, ours, &etcdutl, etcd, dir))));
+    list.push(("snapshot: etcd to ours", Box::new(|dir| dir::restore(tools, etcd, &tools.our_utl, ours, dir))));
     if all {
         let newest = Program::new(peer::find(&tools.cache, peer::ETCD_3_8, "etcd")?);
         let founder = Program::new(&ours.path);
-        list.push(("dir: founded, 3.8", Box::new(move || dir::found(tools, &founder, &newest, "3.8.0", End::Stop))));
+        let run = move |dir: &Path| dir::found(tools, (&founder, &newest), "3.8.0", End::Stop, dir);
+        list.push(("dir: founded, 3.8", Box::new(run)));
     }
     Ok(list)
 }
 
-fn is_ours(server: &Path) -> bool {
-    server.file_name().is_some_and(|name| name.to_string_lossy().starts_with("lockgate"))
-}
-
 /// lockgateutl, or etcdutl when an etcd stands in for lockgate.
 fn our_utl(server: &Path, cache: &Path) -> Result<PathBuf> {
-    if !is_ours(server) {
+    if !is_lockgate(server) {
         return peer::find(cache, peer::ETCD, "etcdutl");
     }
     let beside = server.with_file_name("lockgateutl");
     if beside.is_file() { Ok(beside) } else { built("utl", "lockgateutl") }
 }
 
-fn timed(name: &str, known: &mut Known, run: impl FnOnce() -> Result<Vec<Step>>) -> Summary {
+fn timed(name: &str, known: &mut Known, run: impl FnOnce(&Path) -> Result<Vec<Step>>) -> Summary {
     let start = Instant::now();
     println!("== {name}");
-    let summary = match run() {
+    let summary = match own_dir::in_own_dir(run) {
         Ok(steps) => report::judge(name, steps, known),
         Err(error) => {
             println!("FAILED {name}: {error:#}");

@@ -1,11 +1,8 @@
 //! Which real programs we are held against (`interop/peers.txt`), and where they are on this machine.
 
-use std::{
-    env,
-    path::{Path, PathBuf},
-};
+use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 
 const TABLE: &str = include_str!("../../../interop/peers.txt");
 
@@ -62,15 +59,6 @@ fn parse_row(row: &'static str) -> Result<Program> {
     Ok(Program { dir, name, module, version, package, only_all: set == "all", with: with.first().unwrap_or(&"") })
 }
 
-/// Where built peers are kept: outside the tree, so that clones share them.
-pub fn cache_dir() -> Result<PathBuf> {
-    let dir = |name: &str| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-    let cache = || dir("XDG_CACHE_HOME").or_else(|| Some(dir("HOME")?.join(".cache")));
-    dir("LOCKGATE_PEERS")
-        .or_else(|| Some(cache()?.join("lockgate/peers")))
-        .context("cannot tell where to keep peers: set LOCKGATE_PEERS, XDG_CACHE_HOME or HOME")
-}
-
 /// The path of a built program, or what to do to get it.
 pub fn find(cache: &Path, dir: &str, name: &str) -> Result<PathBuf> {
     let path = cache.join(dir).join(name);
@@ -86,6 +74,7 @@ mod tests {
 
     #[test]
     fn the_table_has_every_peer_that_code_names() {
+        assert_eq!(ETCD, format!("etcd-{}", harness::ETCD));
         let programs = programs().expect("the table reads");
         for dir in [ETCD, ETCD_3_6, ETCD_3_5] {
             for name in ["etcd", "etcdctl", "etcdutl"] {

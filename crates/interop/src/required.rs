@@ -1,26 +1,22 @@
 //! The Go example of docs/required-features.md, built from `interop/go/required`, against the three kinds of servers. (The
 //! other examples are run by `crates/lockgate/tests/required_docs.rs`, which also holds the page to that file.)
 
-use std::{
-    path::Path,
-    process::{Command, Stdio},
-    thread,
-    time::{Duration, Instant},
-};
+use std::{path::Path, process::Command};
 
-use anyhow::{Context, Result, bail};
+use anyhow::Result;
 
 use super::{
     fetch::CLIENTS,
     peer,
     report::Step,
     server::{Program, Server},
+    tool,
+    wait::until_some,
 };
 
 const FEATURE: &str = "AtomicIncrement";
-const ON_MAX: Duration = Duration::from_secs(20);
 
-pub fn run(etcd: &Program, lockgate: &Path) -> Result<Vec<Step>> {
+pub fn run(etcd: &Program, lockgate: &Path, dir: &Path) -> Result<Vec<Step>> {
     let ours = |value: bool| Program {
         path: lockgate.to_path_buf(),
         flags: vec![format!("--cluster-feature-gates={FEATURE}={value}")],
@@ -31,8 +27,7 @@ pub fn run(etcd: &Program, lockgate: &Path) -> Result<Vec<Step>> {
         ("off", &ours(false), "1: cluster feature AtomicIncrement is off"),
         ("real etcd", etcd, "2: would ignore require-feature"),
     ] {
-        let dir = tempfile::tempdir()?;
-        let server = Server::start(program, &dir.path().join("data"))?;
+        let server = Server::start(program, &dir.join(name))?;
         if name == "on" {
             wait_until_on(&server)?;
         }
@@ -47,20 +42,17 @@ pub fn run(etcd: &Program, lockgate: &Path) -> Result<Vec<Step>> {
 }
 
 fn example(endpoint: &str) -> Result<(i32, String)> {
-    let program = peer::find(&peer::cache_dir()?.join(CLIENTS), "go", "required")?;
-    let output = Command::new(&program).env("ENDPOINT", endpoint).stdin(Stdio::null()).output();
-    let output = output.with_context(|| format!("failed to run {}", program.display()))?;
+    let program = peer::find(&harness::peers_dir().join(CLIENTS), "go", "required")?;
+    let mut command = Command::new(program);
+    command.env("ENDPOINT", endpoint);
+    let output = tool::output(command)?;
     let said = [output.stdout, output.stderr].concat();
     Ok((output.status.code().unwrap_or(-1), String::from_utf8_lossy(&said).trim().to_owned()))
 }
 
 fn wait_until_on(server: &Server) -> Result<()> {
-    let begin = Instant::now();
-    while begin.elapsed() < ON_MAX {
-        if server.http()?.get("/feature-gates")?.body.contains("\"state\": \"on\"") {
-            return Ok(());
-        }
-        thread::sleep(Duration::from_millis(50));
-    }
-    bail!("{FEATURE} is not on after {ON_MAX:?}")
+    until_some(&format!("{FEATURE} is on"), || {
+        let gates = server.http()?.get("/feature-gates")?;
+        Ok(gates.body.contains("\"state\": \"on\"").then_some(()))
+    })
 }

@@ -1,8 +1,8 @@
 //! Scenarios that ask two servers the same and compare: programs that print JSON lines, etcdctl, and the JSON gateway.
 
 use std::{
-    path::PathBuf,
-    process::{Command, Stdio},
+    path::{Path, PathBuf},
+    process::Command,
     thread,
 };
 
@@ -16,6 +16,7 @@ use super::{
     report::{self, Step},
     root,
     server::{Program, Server},
+    tool,
 };
 
 /// A step's name and what came of it, without what differs by nature.
@@ -45,10 +46,9 @@ impl Scenario {
     }
 
     /// Both servers start empty and are asked at the same time.
-    pub fn run(self, etcd: &Program, ours: &Program) -> Result<Vec<Step>> {
-        let dirs = tempfile::tempdir()?;
+    pub fn run(self, etcd: &Program, ours: &Program, dir: &Path) -> Result<Vec<Step>> {
         let ask = |program: &Program, name: &str| -> Result<Lines> {
-            let server = Server::start(program, &dirs.path().join(name))?;
+            let server = Server::start(program, &dir.join(name))?;
             let lines = self.ask(&server).with_context(|| format!("against {}", program.path.display()))?;
             server.stop()?;
             Ok(lines)
@@ -63,7 +63,7 @@ impl Scenario {
     }
 
     fn ask(self, server: &Server) -> Result<Lines> {
-        let cache = peer::cache_dir()?;
+        let cache = harness::peers_dir();
         match self {
             Scenario::Clientv3 => {
                 run_program(vec![peer::find(&cache.join(CLIENTS), "go", "scenario")?], &server.endpoint)
@@ -83,8 +83,8 @@ impl Scenario {
 
 fn run_program(words: Vec<PathBuf>, endpoint: &str) -> Result<Lines> {
     let mut command = Command::new(&words[0]);
-    command.args(&words[1..]).arg(endpoint).stdin(Stdio::null());
-    let output = command.output().with_context(|| format!("failed to run {}", words[0].display()))?;
+    command.args(&words[1..]).arg(endpoint);
+    let output = tool::output(command)?;
     if !output.status.success() {
         let stderr = String::from_utf8_lossy(&output.stderr);
         bail!("{} ended with {}: {}", words[0].display(), output.status, stderr.trim());

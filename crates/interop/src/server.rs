@@ -1,27 +1,24 @@
-//! One server under test, real etcd or lockgate: started on free ports, stopped or killed, its log kept for complaints.
+//! One server under test, real etcd or Lockgate: started, stopped or killed, with its log next to its data dir.
 
 use std::{
-    fs::{self, File},
+    fs,
     path::{Path, PathBuf},
-    process::{Child, Command, ExitStatus, Stdio},
-    thread,
-    time::{Duration, Instant},
+    process::{Command, ExitStatus},
 };
 
 use anyhow::{Context, Result, bail};
+use harness::{Port, Process, Signal};
 
-use super::{cluster::member::free_port, http::Http};
+use super::{http::Http, wait::until_some};
 
-const START_MAX: Duration = Duration::from_secs(60);
-const REFUSE_MAX: Duration = Duration::from_secs(10);
-const STOP_MAX: Duration = Duration::from_secs(20);
-const POLL: Duration = Duration::from_millis(20);
+/// A port that the system chooses.
+const ANY: &str = "http://127.0.0.1:0";
 
 /// A program that serves etcd's API.
 #[derive(Clone, Debug)]
 pub struct Program {
     pub path: PathBuf,
-    /// Flags for every start, such as the cluster version of a new lockgate.
+    /// Flags for every start, such as the cluster version of a new Lockgate.
     pub flags: Vec<String>,
 }
 
@@ -30,140 +27,135 @@ impl Program {
         Program { path: path.into(), flags: Vec::new() }
     }
 
-    /// Our server, founding clusters at 3.7 so that real 3.7 can take over. A real etcd may stand in for it, to try
+    /// A Lockgate that founds clusters at 3.7, so that real 3.7 can take over. A real etcd may stand in for it, to try
     /// these checks themselves.
     pub fn lockgate(path: impl Into<PathBuf>) -> Program {
-        let path = path.into();
-        let ours = path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("lockgate"));
-        let flags = if ours { vec!["--initial-cluster-version=3.7".to_owned()] } else { Vec::new() };
-        Program { path, flags }
+        let mut program = Program::new(path);
+        if program.is_lockgate() {
+            program.flags.push("--initial-cluster-version=3.7".to_owned());
+        }
+        program
+    }
+
+    pub fn is_lockgate(&self) -> bool {
+        is_lockgate(&self.path)
     }
 }
 
+/// Whether a path is that of a Lockgate, by its name.
+pub fn is_lockgate(program: &Path) -> bool {
+    program.file_name().is_some_and(|name| name.to_string_lossy().starts_with("lockgate"))
+}
+
+/// The only member of its cluster. Dropping it kills it.
 pub struct Server {
-    child: Child,
+    /// Killed before its ports are released.
+    process: Process,
     /// `host:port` for clients.
     pub endpoint: String,
-    log: PathBuf,
+    /// Client and peer port of a real etcd, which cannot say which ones the system chose.
+    _ports: Option<[Port; 2]>,
 }
 
 impl Server {
     /// Starts on `dir` and waits until it is healthy.
     pub fn start(program: &Program, dir: &Path) -> Result<Server> {
-        let mut server = Server::spawn(program, dir)?;
-        let start = Instant::now();
-        while start.elapsed() < START_MAX {
-            if let Some(status) = server.child.try_wait()? {
-                bail!(
-                    "{} ended at start with {status}; the end of its log:\n{}",
-                    program.path.display(),
-                    server.log_tail()
-                );
-            }
-            let health = Http::connect(&server.endpoint).and_then(|mut http| http.get("/health?exclude=NOSPACE"));
-            if health.is_ok_and(|answer| answer.status == 200) {
-                return Ok(server);
-            }
-            thread::sleep(POLL);
+        let mut server = Server::spawn(program, dir);
+        if program.is_lockgate() {
+            server.endpoint = endpoint(&mut server.process, &ports_file(dir), "client")?;
         }
-        bail!(
-            "{} is not healthy after {START_MAX:?}; the end of its log:\n{}",
-            program.path.display(),
-            server.log_tail()
-        )
+        until_some(&format!("{} is healthy", program.path.display()), || {
+            server.check_alive()?;
+            let health = Http::connect(&server.endpoint).and_then(|mut http| http.get("/health?exclude=NOSPACE"));
+            Ok(health.is_ok_and(|answer| answer.status == 200).then_some(()))
+        })?;
+        Ok(server)
     }
 
-    /// Starts on a dir that must be refused: its exit status and all it said.
+    /// Starts on a dir that must be refused, and returns the exit status and the log.
     pub fn start_refused(program: &Program, dir: &Path) -> Result<(ExitStatus, String)> {
-        // Without what servers said that ran on the dir before.
+        // The log of servers that ran on the dir before.
         let _ = fs::remove_file(dir.with_extension("log"));
-        let mut server = Server::spawn(program, dir)?;
-        let status = server.wait(REFUSE_MAX).context("it should have refused the dir, but runs on")?;
-        Ok((status, fs::read_to_string(&server.log)?))
+        let mut server = Server::spawn(program, dir);
+        let status = server.wait_end().context("it should have refused the dir")?;
+        Ok((status, server.process.log()))
     }
 
-    fn spawn(program: &Program, dir: &Path) -> Result<Server> {
-        let (client, peer) = (free_port()?, free_port()?);
-        let (client_url, peer_url) = (format!("http://127.0.0.1:{client}"), format!("http://127.0.0.1:{peer}"));
-        let log = dir.with_extension("log");
-        let out = File::options().create(true).append(true).open(&log)?;
-        let child = Command::new(&program.path)
+    fn spawn(program: &Program, dir: &Path) -> Server {
+        let ports = (!program.is_lockgate()).then(|| [Port::reserve(), Port::reserve()]);
+        let [client, peer] =
+            ports.as_ref().map_or([ANY.to_owned(), ANY.to_owned()], |ports| ports.each_ref().map(Port::url));
+        let mut command = Command::new(&program.path);
+        command
             .args(["--name", "default", "--logger", "zap", "--log-level", "warn", "--data-dir"])
             .arg(dir)
-            .args(["--listen-client-urls", &client_url, "--advertise-client-urls", &client_url])
-            .args(["--listen-peer-urls", &peer_url, "--initial-advertise-peer-urls", &peer_url])
-            .args(["--initial-cluster", &format!("default={peer_url}")])
+            .args(["--listen-client-urls", &client, "--advertise-client-urls", &client])
+            .args(["--listen-peer-urls", &peer, "--initial-advertise-peer-urls", &peer])
+            .args(["--initial-cluster", &format!("default={peer}")])
             .args(&program.flags)
-            .env_clear()
-            .stdin(Stdio::null())
-            .stderr(out.try_clone()?)
-            .stdout(out)
-            .spawn()
-            .with_context(|| format!("failed to start {}", program.path.display()))?;
-        Ok(Server { child, endpoint: format!("127.0.0.1:{client}"), log })
+            .env_clear();
+        if program.is_lockgate() {
+            command.arg("--ports-file").arg(ports_file(dir));
+        }
+        let process = Process::start_appending(command, &dir.with_extension("log"));
+        let endpoint = client.trim_start_matches("http://").to_owned();
+        Server { process, endpoint, _ports: ports }
     }
 
     pub fn pid(&self) -> u32 {
-        self.child.id()
+        self.process.id()
     }
 
     pub fn http(&self) -> Result<Http> {
         Http::connect(&self.endpoint)
     }
 
-    /// SIGTERM; the server must end by itself. Which status it ends with is its own (etcd dies of the signal).
+    /// SIGTERM; the server must end by itself. Its exit status is not checked, as etcd ends by the signal.
     pub fn stop(mut self) -> Result<()> {
-        let id = self.child.id().to_string();
-        Command::new("kill").args(["-TERM", &id]).status().context("failed to run `kill`")?;
-        self.wait(STOP_MAX).map(drop)
+        self.process.signal(Signal::TERM);
+        self.wait_end().map(drop)
     }
 
     /// SIGKILL, as a crash of the process.
-    pub fn kill(mut self) -> Result<()> {
-        self.child.kill()?;
-        self.child.wait()?;
-        Ok(())
+    pub fn kill(mut self) {
+        self.process.kill();
     }
 
     pub fn end(self, how: End) -> Result<()> {
         match how {
             End::Stop => self.stop(),
-            End::Kill => self.kill(),
+            End::Kill => {
+                self.kill();
+                Ok(())
+            }
         }
     }
 
-    /// It must still run: its log's end if not.
+    /// Fails with the end of the log if the server has ended by itself.
     pub fn check_alive(&mut self) -> Result<()> {
-        if let Some(status) = self.child.try_wait()? {
-            bail!("the server ended by itself with {status}; the end of its log:\n{}", self.log_tail());
+        if let Some(status) = self.process.status() {
+            bail!(
+                "the server ended by itself with {status}; the end of its log:\n{}",
+                harness::tail(&self.process.log())
+            );
         }
         Ok(())
     }
 
-    fn wait(&mut self, limit: Duration) -> Result<ExitStatus> {
-        let start = Instant::now();
-        while start.elapsed() < limit {
-            if let Some(status) = self.child.try_wait()? {
-                return Ok(status);
-            }
-            thread::sleep(POLL);
-        }
-        bail!("the server did not end within {limit:?}; the end of its log:\n{}", self.log_tail())
-    }
-
-    fn log_tail(&self) -> String {
-        let log = fs::read_to_string(&self.log).unwrap_or_default();
-        let lines: Vec<_> = log.lines().collect();
-        lines[lines.len().saturating_sub(15)..].join("\n")
+    fn wait_end(&mut self) -> Result<ExitStatus> {
+        until_some("the server ends", || Ok(self.process.status()))
     }
 }
 
-impl Drop for Server {
-    fn drop(&mut self) {
-        // Already gone after `stop` and `kill`; a failed check must leave no process behind.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
+fn ports_file(dir: &Path) -> PathBuf {
+    dir.with_extension("ports")
+}
+
+/// `host:port` of the first listener of a kind, from the ports file of a Lockgate that starts.
+pub fn endpoint(process: &mut Process, ports_file: &Path, kind: &str) -> Result<String> {
+    let ports = process.wait_ports(ports_file);
+    let url = ports[kind][0].as_str().with_context(|| format!("no listener {kind:?} in {ports}"))?;
+    Ok(url.rsplit_once("//").map_or(url, |(_, address)| address).to_owned())
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

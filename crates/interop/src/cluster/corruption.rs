@@ -1,19 +1,14 @@
 //! One member's data is changed behind its back. Real etcd and ours find it in the same ways, say the same and refuse the
 //! same: before they serve, now and then, and at compactions.
 
-use std::{
-    fs,
-    path::Path,
-    thread,
-    time::{Duration, Instant},
-};
+use std::{fs, path::Path};
 
 use anyhow::{Context, Result, ensure};
 use prost::Message as _;
 use serde_json::{Value, json};
 
 use super::{
-    super::{base64, server::Program},
+    super::{base64, server::Program, wait::until_some},
     Ending, Scenario, World,
     group::Group,
 };
@@ -21,7 +16,6 @@ use super::{
 pub const SCENARIOS: &[Scenario] =
     &[Scenario { name: "corrupt: found by each check, as by real etcd", short: false, run: found }];
 
-const FOUND_MAX: Duration = Duration::from_secs(30);
 /// The member that is harmed.
 const HARMED: usize = 2;
 
@@ -62,15 +56,11 @@ fn harmed(program: &Program, dir: &Path, check: &Check) -> Result<Vec<String>> {
         put(&group, 0, &format!("k{n}"))?;
     }
     // The hashes of all are the same, or nothing that is found below says anything.
-    let hashes = group.hashes()?;
-    ensure!(
-        hashes.windows(2).all(|pair| pair[0].1 == pair[1].1),
-        "members differ before anything was done: {hashes:?}"
-    );
+    group.check_hashes().context("before anything was done")?;
     group.move_leader(0)?;
     group.members[HARMED].stop()?;
     harm(&group.members[HARMED].dir.join("member/snap/db"))?;
-    group.restart(HARMED)?;
+    group.restart(HARMED);
     (check.see)(&mut group)
 }
 
@@ -91,7 +81,7 @@ fn harm(db: &Path) -> Result<()> {
 }
 
 fn ends(group: &mut Group) -> Result<Vec<String>> {
-    let ended = group.members[HARMED].wait_end(FOUND_MAX).context("a member with other data must not serve")?;
+    let ended = group.members[HARMED].wait_end().context("a member with other data must not serve")?;
     let log = group.members[HARMED].log_text();
     let says = ["found different hash values from remote peer", "found data inconsistency with peers"];
     for words in says {
@@ -103,11 +93,7 @@ fn ends(group: &mut Group) -> Result<Vec<String>> {
 
 fn raises(group: &mut Group) -> Result<Vec<String>> {
     group.wait_member(HARMED).or_else(|error| if is_raised(group) { Ok(()) } else { Err(error) })?;
-    let begin = Instant::now();
-    while !is_raised(group) {
-        ensure!(begin.elapsed() < FOUND_MAX, "nobody raises the alarm");
-        thread::sleep(Duration::from_millis(100));
-    }
+    until_some("a member raises the alarm", || Ok(is_raised(group).then_some(())))?;
     let harmed = group.id(HARMED)?.to_string();
     let alarms = alarms(group, 0)?;
     ensure!(alarms[0]["memberID"] == harmed.as_str(), "the alarm should name {harmed}: {alarms}");

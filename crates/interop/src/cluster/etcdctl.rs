@@ -1,10 +1,16 @@
 //! Real etcdctl drives membership: the lines of `interop/members.txt` against three real members and three of ours, whose
 //! outputs and exit codes must be equal but for ids, ports and times.
 
-use std::{collections::BTreeMap, fs, path::Path, process::Command, thread, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    path::Path,
+    process::Command,
+    thread,
+};
 
-use anyhow::{Context, Result, bail};
-use serde_json::Value;
+use anyhow::{Context, Result, bail, ensure};
+use serde_json::{Value, json};
 
 use super::{
     super::{
@@ -13,6 +19,8 @@ use super::{
         root,
         scenario::Lines,
         server::Program,
+        tool,
+        wait::until_ok,
     },
     Ending, Scenario, World,
     faults::pause,
@@ -69,7 +77,7 @@ impl Session<'_> {
         let group = Group::found(base, &[program, program, program], &[])?;
         group.move_leader(0)?;
         let extra = |n| Member::new(&format!("x{n}"), program, base, Host::default());
-        let extra: Vec<Member> = (4..4 + EXTRA_URLS).map(extra).collect::<Result<_>>()?;
+        let extra: Vec<Member> = (4..4 + EXTRA_URLS).map(extra).collect();
         let mut names = BTreeMap::new();
         for (n, member) in group.members.iter().chain(&extra).enumerate() {
             names.insert(format!("$P{}", n + 1), member.peer_url());
@@ -99,20 +107,35 @@ impl Session<'_> {
     fn obey(&mut self, order: &str) -> Result<()> {
         let words: Vec<&str> = order.split_whitespace().collect();
         match words[..] {
-            ["wait", seconds] => thread::sleep(Duration::from_secs(seconds.parse()?)),
+            ["settled"] => until_ok("the members are settled", || self.settled())?,
             ["start", name, n] => {
                 let n: usize = n.parse::<usize>()?.checked_sub(4).context("the first three run already")?;
                 let member = self.extra.get_mut(n).context("there is no such URL")?;
                 member.name = name.to_owned();
                 let initial = format!("{},{}", self.group.initial(), member.entry());
-                member.start(&initial, "existing", &[])?;
+                member.start(&initial, "existing", &[]);
             }
             ["stop", name] => {
                 let member = self.extra.iter_mut().find(|member| member.name == name);
-                member.context("it was not started")?.kill()?;
+                member.context("it was not started")?.kill();
             }
-            _ => bail!("write @wait N, @start NAME N or @stop NAME"),
+            _ => bail!("write @settled, @start NAME N or @stop NAME"),
         }
+        Ok(())
+    }
+
+    /// Fails unless all listed members that run are published and agree on leader, term and applied entries.
+    fn settled(&self) -> Result<()> {
+        let list = self.group.members[0].ask("/v3/cluster/member/list", &json!({}))?;
+        let mut states = BTreeSet::new();
+        for listed in list["members"].as_array().into_iter().flatten() {
+            let mut members = self.group.members.iter().chain(&self.extra).filter(|member| member.running());
+            let Some(member) = members.find(|member| listed["peerURLs"][0] == member.peer_url()) else { continue };
+            ensure!(listed["clientURLs"][0].is_string(), "{} is not published", member.name);
+            let status = member.ask("/v3/maintenance/status", &json!({}))?;
+            states.insert(["leader", "raftTerm", "raftAppliedIndex"].map(|field| status[field].to_string()));
+        }
+        ensure!(states.len() == 1, "the members have the leaders, terms and applied entries {states:?}");
         Ok(())
     }
 
@@ -122,12 +145,9 @@ impl Session<'_> {
         names.sort_by_key(|(name, _)| std::cmp::Reverse(name.len()));
         let fill = |word: &String| names.iter().fold(word.clone(), |word, (name, value)| word.replace(*name, value));
         let words: Vec<String> = split_words(line)?.iter().map(fill).collect();
-        let output = Command::new(&self.world.etcdctl)
-            .args(&words)
-            .env_clear()
-            .env("ETCDCTL_ENDPOINTS", &self.names["$EP1"])
-            .output()
-            .context("failed to run etcdctl")?;
+        let mut command = Command::new(&self.world.etcdctl);
+        command.args(&words).env_clear().env("ETCDCTL_ENDPOINTS", &self.names["$EP1"]);
+        let output = tool::output(command)?;
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         let (stdout, stderr) = (text(&output.stdout), text(&output.stderr));
         if let Some(id) = stdout.strip_prefix("Member ").and_then(|rest| rest.split_once(" added")) {

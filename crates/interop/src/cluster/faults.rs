@@ -3,8 +3,16 @@
 use std::{path::Path, thread, time::Duration};
 
 use anyhow::{Context, Result, ensure};
+use harness::Signal;
 
-use super::{Ending, Scenario, World, group::Group, member::Host, traffic::Traffic, verdict};
+use super::{
+    super::wait::until_some,
+    Ending, Scenario, World,
+    group::Group,
+    member::{Host, Member},
+    traffic::Traffic,
+    verdict,
+};
 
 /// Small, so that a member that is away for seconds comes back by a snapshot of the database.
 pub const SHORT_LOG: [&str; 2] = ["--snapshot-count=100", "--snapshot-catchup-entries=20"];
@@ -40,10 +48,10 @@ fn leader_killed(world: &World, base: &Path) -> Result<Ending> {
     let (mut group, traffic) = ours(world, base, &[])?;
     for _ in 0..rounds(world, 2) {
         let leader = group.leader()?;
-        group.members[leader].kill()?;
+        group.members[leader].kill();
         pause(2500);
         group.leader().context("after the leader was killed")?;
-        group.restart(leader)?;
+        group.restart(leader);
         group.wait_member(leader)?;
         pause(500);
     }
@@ -54,11 +62,11 @@ fn leader_paused(world: &World, base: &Path) -> Result<Ending> {
     let (mut group, traffic) = ours(world, base, &[])?;
     for round in 0..rounds(world, 2) {
         let leader = group.leader()?;
-        group.members[leader].signal("STOP")?;
+        group.members[leader].signal(Signal::STOP)?;
         pause(3000 + 1000 * (round as u64 % 3));
         let next = group.leader_among(&|n| n != leader).context("while the leader is paused")?;
         ensure!(next != leader, "a paused member leads");
-        group.members[leader].signal("CONT")?;
+        group.members[leader].signal(Signal::CONT)?;
         pause(1500);
     }
     Ok(verdict::finish(traffic, &mut group)?.into())
@@ -70,14 +78,14 @@ fn rolling_restarts(world: &World, base: &Path) -> Result<Ending> {
     for round in 0..rounds(world, 3) {
         let n = round % group.members.len();
         slowest = slowest.max(group.members[n].stop()?);
-        group.restart(n)?;
+        group.restart(n);
         group.wait_member(n)?;
         pause(500);
     }
     // The leader hands over before it ends, so that nobody waits for an election; the last round is the leader's.
     let leader = group.leader()?;
     slowest = slowest.max(group.members[leader].stop()?);
-    group.restart(leader)?;
+    group.restart(leader);
     group.wait_member(leader)?;
     let figures = verdict::finish(traffic, &mut group)?;
     Ok(Ending::Well(format!("{figures}, slowest SIGTERM {:.1} s", slowest.as_secs_f32())))
@@ -87,9 +95,9 @@ fn follower_killed(world: &World, base: &Path) -> Result<Ending> {
     let (mut group, traffic) = ours(world, base, &[])?;
     for _ in 0..rounds(world, 2) {
         let follower = group.follower()?;
-        group.members[follower].kill()?;
+        group.members[follower].kill();
         pause(1500);
-        group.restart(follower)?;
+        group.restart(follower);
         group.wait_member(follower)?;
         pause(500);
     }
@@ -100,32 +108,26 @@ fn follower_by_snapshot(world: &World, base: &Path) -> Result<Ending> {
     let (mut group, traffic) = ours(world, base, &SHORT_LOG)?;
     for _ in 0..rounds(world, 1) {
         let (follower, leader) = (group.follower()?, group.leader()?);
-        group.members[follower].kill()?;
+        group.members[follower].kill();
         away(&group, leader, 500)?;
         let said = group.members[follower].log_text().len();
-        group.restart(follower)?;
+        group.restart(follower);
         group.wait_member(follower)?;
-        let log = group.members[follower].log_text();
-        ensure!(took_snapshot(&log[said..]), "{} came back without a snapshot", group.members[follower].name);
+        took_snapshot(&group.members[follower], said)?;
     }
     Ok(verdict::finish(traffic, &mut group)?.into())
 }
 
 /// Waits until the load has made that many revisions.
 pub fn away(group: &Group, n: usize, revisions: u64) -> Result<()> {
-    let until = group.revision(n)? + revisions;
-    for _ in 0..300 {
-        if group.revision(n)? >= until {
-            return Ok(());
-        }
-        pause(100);
-    }
-    anyhow::bail!("the load did not make {revisions} revisions in 30 s")
+    let wanted = group.revision(n)? + revisions;
+    until_some(&format!("the load has made {revisions} revisions"), || Ok((group.revision(n)? >= wanted).then_some(())))
 }
 
-/// etcd's words, which ours are too.
-pub fn took_snapshot(log: &str) -> bool {
-    log.contains("applied snapshot") || log.contains("received and saved database snapshot")
+/// Waits until a member has logged, after the first `from` bytes, that it took a snapshot from its leader. Lockgate and etcd
+/// log the same words.
+pub fn took_snapshot(member: &Member, from: usize) -> Result<()> {
+    member.wait_log(from, &["applied snapshot", "received and saved database snapshot"])
 }
 
 fn member_replaced(world: &World, base: &Path) -> Result<Ending> {
@@ -133,7 +135,7 @@ fn member_replaced(world: &World, base: &Path) -> Result<Ending> {
     for round in 0..rounds(world, 1) {
         let n = if round == 0 { group.leader()? } else { group.follower()? };
         let id = group.id(n)?;
-        group.members[n].kill()?;
+        group.members[n].kill();
         group.remove(n, id)?;
         let n = group.add(&format!("r{round}"), &world.ours, Host::default(), false)?;
         group.wait_member(n)?;
@@ -156,26 +158,19 @@ fn learner_promoted(world: &World, base: &Path) -> Result<Ending> {
     Ok(verdict::finish(traffic, &mut group)?.into())
 }
 
-/// Once the new member answers; a learner refuses most requests, but tells its status.
+/// The id of a new member, once it answers; a learner refuses most requests, but reports its status.
 pub fn learner_id(group: &Group, n: usize) -> Result<u64> {
-    for _ in 0..150 {
-        if let Ok(id) = group.id(n)
-            && id != 0
-        {
-            return Ok(id);
-        }
-        pause(100);
-    }
-    anyhow::bail!("{} tells no status:\n{}", group.members[n].name, group.members[n].log_tail())
+    let what = format!("{} reports its status", group.members[n].name);
+    until_some(&what, || Ok(group.id(n).ok().filter(|id| *id != 0)))
 }
 
 fn all_killed(world: &World, base: &Path) -> Result<Ending> {
     let (mut group, traffic) = ours(world, base, &SHORT_LOG)?;
     for _ in 0..rounds(world, 1) {
-        group.stop_all()?;
+        group.stop_all();
         pause(300);
         for n in 0..group.members.len() {
-            group.restart(n)?;
+            group.restart(n);
         }
         group.wait_ready()?;
         pause(1500);
@@ -186,18 +181,18 @@ fn all_killed(world: &World, base: &Path) -> Result<Ending> {
 /// The first leader cannot ask the third member for its version and sets 3.0 meanwhile; dirs must start from that too.
 fn founded_by_two(world: &World, base: &Path) -> Result<Ending> {
     let programs = [&world.ours, &world.ours, &world.ours];
-    let mut group = Group::prepare(base, &programs, &vec![Host::default(); 3], &[])?;
-    group.start_as(0, "new")?;
-    group.start_as(1, "new")?;
+    let mut group = Group::prepare(base, &programs, &vec![Host::default(); 3], &[]);
+    group.start_as(0, "new");
+    group.start_as(1, "new");
     group.wait_ready()?;
     let traffic = Traffic::start(group.endpoints(), world.seed)?;
     pause(4000);
     for n in [0, 1] {
-        group.members[n].kill()?;
-        group.restart(n)?;
+        group.members[n].kill();
+        group.restart(n);
         group.wait_member(n).context("killed before the cluster version was decided")?;
     }
-    group.start_as(2, "new")?;
+    group.start_as(2, "new");
     group.wait_member(2)?;
     pause(2000);
     Ok(verdict::finish(traffic, &mut group)?.into())

@@ -20,8 +20,6 @@ use super::{
 
 pub const SCENARIOS: &[Scenario] = &[Scenario { name: "refused: garbage on the peer port", short: true, run: garbage }];
 
-const ANSWER_MAX: Duration = Duration::from_secs(6);
-
 /// An empty message is to member 0, for which ours refuses it with 403; real etcd answers 500 and hangs up.
 const KNOWN: [&str; 1] = ["raft empty"];
 
@@ -189,8 +187,8 @@ fn send(group: &Group, n: usize, request: &Request) -> Result<String> {
         body.len()
     );
     let mut stream = TcpStream::connect(group.members[n].peer_endpoint())?;
-    stream.set_read_timeout(Some(ANSWER_MAX))?;
-    stream.set_write_timeout(Some(ANSWER_MAX))?;
+    stream.set_read_timeout(Some(harness::wait_max()))?;
+    stream.set_write_timeout(Some(harness::wait_max()))?;
     // A server that refuses a body may hang up before all of it is written.
     let _ = stream.write_all(&[head.as_bytes(), &body].concat());
     let answer = receive(&mut stream);

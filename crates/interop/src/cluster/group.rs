@@ -1,22 +1,23 @@
 //! Several members as one cluster: started, asked for their leader, changed, and compared.
 
-use std::{
-    path::{Path, PathBuf},
-    thread,
-    time::{Duration, Instant},
-};
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::{Value, json};
 
 use super::{
-    super::{load::number, server::Program},
+    super::{
+        load::number,
+        server::Program,
+        wait::{until_ok, until_some},
+    },
     member::{Host, Member},
 };
 
-const READY_MAX: Duration = Duration::from_secs(40);
-const LEADER_MAX: Duration = Duration::from_secs(20);
-const POLL: Duration = Duration::from_millis(100);
+/// Parts of the errors of a change that is refused for a moment: members are not connected long enough, a learner has not
+/// caught up, nobody leads, the answer was late, or the member that was asked ended meanwhile.
+const LATER: [&str; 7] =
+    ["unhealthy", "not enough started", "in sync with leader", "leader", "timed out", "onnection", "os error"];
 
 pub struct Group {
     pub members: Vec<Member>,
@@ -37,24 +38,24 @@ impl Group {
     }
 
     pub fn found_at(base: &Path, programs: &[&Program], hosts: &[Host], flags: &[&str]) -> Result<Group> {
-        let mut group = Group::prepare(base, programs, hosts, flags)?;
+        let mut group = Group::prepare(base, programs, hosts, flags);
         group.begin()?;
         Ok(group)
     }
 
     /// Members that do not run yet.
-    pub fn prepare(base: &Path, programs: &[&Program], hosts: &[Host], flags: &[&str]) -> Result<Group> {
+    pub fn prepare(base: &Path, programs: &[&Program], hosts: &[Host], flags: &[&str]) -> Group {
         let mut group = Group::new(base, flags);
         for (n, (program, host)) in programs.iter().zip(hosts).enumerate() {
-            group.members.push(Member::new(&format!("m{}", n + 1), program, base, host.clone())?);
+            group.members.push(Member::new(&format!("m{}", n + 1), program, base, host.clone()));
         }
-        Ok(group)
+        group
     }
 
     /// Starts all as a new cluster.
     pub fn begin(&mut self) -> Result<()> {
         for n in 0..self.members.len() {
-            self.start_as(n, "new")?;
+            self.start_as(n, "new");
         }
         self.wait_ready()
     }
@@ -63,22 +64,22 @@ impl Group {
         self.members.iter().map(Member::entry).collect::<Vec<_>>().join(",")
     }
 
-    pub fn start_as(&mut self, n: usize, state: &str) -> Result<()> {
+    pub fn start_as(&mut self, n: usize, state: &str) {
         let initial = self.initial();
         let flags: Vec<&str> = self.flags.iter().map(String::as_str).collect();
-        self.members[n].start(&initial, state, &flags)
+        self.members[n].start(&initial, state, &flags);
     }
 
     /// Starts a member on the dir that it has.
-    pub fn restart(&mut self, n: usize) -> Result<()> {
-        self.start_as(n, "existing")
+    pub fn restart(&mut self, n: usize) {
+        self.start_as(n, "existing");
     }
 
     pub fn endpoints(&self) -> Vec<String> {
         self.members.iter().map(Member::endpoint).collect()
     }
 
-    /// Until each running member answers a linearizable read.
+    /// Waits until each running member answers a linearizable read.
     pub fn wait_ready(&mut self) -> Result<()> {
         for n in 0..self.members.len() {
             self.wait_member(n)?;
@@ -86,24 +87,27 @@ impl Group {
         Ok(())
     }
 
+    /// Waits until a member answers a linearizable read: it has applied what was committed before. Returns at once if the
+    /// member does not run.
     pub fn wait_member(&mut self, n: usize) -> Result<()> {
-        let start = Instant::now();
+        let member = &mut self.members[n];
+        if !member.running() {
+            return Ok(());
+        }
         let mut last = String::new();
-        while start.elapsed() < READY_MAX {
-            if let Some(status) = self.members[n].try_end()? {
-                let member = &self.members[n];
+        let waited = until_some(&format!("{} is ready", member.name.clone()), || {
+            if let Some(status) = member.try_end() {
                 bail!("{} ended with {status}; the end of its log:\n{}", member.name, member.log_tail());
             }
-            if !self.members[n].running() {
-                return Ok(());
+            match member.ask("/v3/kv/range", &json!({"key": "eA=="})) {
+                Ok(_) => Ok(Some(())),
+                Err(error) => {
+                    last = format!("{error:#}");
+                    Ok(None)
+                }
             }
-            match self.members[n].ask("/v3/kv/range", &json!({"key": "eA=="})) {
-                Ok(_) => return Ok(()),
-                Err(error) => last = format!("{error:#}"),
-            }
-            thread::sleep(POLL);
-        }
-        bail!("{} is not ready after {READY_MAX:?} ({last}):\n{}", self.members[n].name, self.members[n].log_tail())
+        });
+        waited.with_context(|| last)
     }
 
     pub fn status(&self, n: usize) -> Result<Value> {
@@ -123,10 +127,9 @@ impl Group {
         self.leader_among(&|_| true)
     }
 
-    /// As `leader`, asking only those members: some may be cut off or paused.
+    /// The leader among the members that may be asked: others may be cut off or paused.
     pub fn leader_among(&self, asked: &dyn Fn(usize) -> bool) -> Result<usize> {
-        let start = Instant::now();
-        while start.elapsed() < LEADER_MAX {
+        until_some("a member leads", || {
             let mut best: Option<(u64, usize)> = None;
             for n in (0..self.members.len()).filter(|n| self.members[*n].running() && asked(*n)) {
                 let Ok(status) = self.status(n) else { continue };
@@ -134,12 +137,8 @@ impl Group {
                     best = best.max(Some((number(&status["raftTerm"])?, n)));
                 }
             }
-            if let Some((_, n)) = best {
-                return Ok(n);
-            }
-            thread::sleep(POLL);
-        }
-        bail!("no member leads after {LEADER_MAX:?}")
+            Ok(best.map(|(_, n)| n))
+        })
     }
 
     pub fn follower(&self) -> Result<usize> {
@@ -148,67 +147,83 @@ impl Group {
         other.context("only one member runs")
     }
 
-    /// Some member that runs, to steer through.
+    /// A member that runs, for requests that any member answers.
     fn any(&self) -> Result<&Member> {
         self.members.iter().find(|member| member.running()).context("no member runs")
     }
 
-    /// Changes are refused while members are not connected long enough: asked again until one is taken.
-    pub fn change(&self, path: &str, body: &Value) -> Result<Value> {
-        let start = Instant::now();
-        loop {
-            match self.any()?.ask(path, body) {
-                Ok(answer) => return Ok(answer),
-                Err(error) if start.elapsed() > READY_MAX => return Err(error),
-                Err(error) => {
-                    let text = format!("{error:#}");
-                    let later =
-                        ["unhealthy", "not enough started", "in sync with leader", "leader", "timed out", "asking"];
-                    ensure!(later.iter().any(|word| text.contains(word)), "{text}");
-                }
+    /// Asks for a change of the members until it is made. `is_made` looks at the error of a repeated request, whose first
+    /// one may have been carried out without an answer.
+    fn change(&self, path: &str, body: &Value, is_made: &[&str]) -> Result<Option<Value>> {
+        let mut is_first = true;
+        until_some(&format!("{path} is done"), || {
+            let error = match self.any()?.ask(path, body) {
+                Ok(answer) => return Ok(Some(Some(answer))),
+                Err(error) => format!("{error:#}"),
+            };
+            if !is_first && is_made.iter().any(|part| error.contains(part)) {
+                return Ok(Some(None));
             }
-            thread::sleep(5 * POLL);
-        }
+            is_first = false;
+            ensure!(LATER.iter().any(|part| error.contains(part)), "{error}");
+            Ok(None)
+        })
     }
 
     /// Adds a member with an empty dir and starts it.
     pub fn add(&mut self, name: &str, program: &Program, host: Host, learner: bool) -> Result<usize> {
-        let member = Member::new(name, program, &self.base, host)?;
-        self.change("/v3/cluster/member/add", &json!({"peerURLs": [member.peer_url()], "isLearner": learner}))?;
-        self.members.push(member);
-        let n = self.members.len() - 1;
-        self.start_as(n, "existing")?;
+        let (n, _) = self.add_stopped(name, program, host, learner)?;
+        self.start_as(n, "existing");
         Ok(n)
     }
 
+    /// Adds a member that does not run; its place and id.
+    pub fn add_stopped(&mut self, name: &str, program: &Program, host: Host, learner: bool) -> Result<(usize, u64)> {
+        let member = Member::new(name, program, &self.base, host);
+        let body = json!({"peerURLs": [member.peer_url()], "isLearner": learner});
+        let id = match self.change("/v3/cluster/member/add", &body, &["Peer URLs already exists"])? {
+            Some(answer) => number(&answer["member"]["ID"])?,
+            None => self.id_of(&member.peer_url())?,
+        };
+        self.members.push(member);
+        Ok((self.members.len() - 1, id))
+    }
+
+    fn id_of(&self, peer_url: &str) -> Result<u64> {
+        let list = self.any()?.ask_until_ok("/v3/cluster/member/list", &json!({}))?;
+        let mut members = list["members"].as_array().into_iter().flatten();
+        let member = members.find(|member| member["peerURLs"][0] == peer_url);
+        number(&member.with_context(|| format!("no member has {peer_url}: {list}"))?["ID"])
+    }
+
     pub fn promote(&self, id: u64) -> Result<()> {
-        self.change("/v3/cluster/member/promote", &json!({"ID": id.to_string()})).map(drop)
+        let body = json!({"ID": id.to_string()});
+        // The quote excludes the refusal of a learner that is not in sync.
+        self.change("/v3/cluster/member/promote", &body, &["promote a learner member\""]).map(drop)
     }
 
     /// Takes a member out of the cluster and ends its process; its dir and log stay.
     pub fn remove(&mut self, n: usize, id: u64) -> Result<Member> {
         let mut gone = self.members.remove(n);
-        self.change("/v3/cluster/member/remove", &json!({"ID": id.to_string()}))?;
+        self.change("/v3/cluster/member/remove", &json!({"ID": id.to_string()}), &["member not found"])?;
         // A removed member ends by itself, sooner or later; it is not waited for.
-        gone.kill()?;
+        gone.kill();
         Ok(gone)
     }
 
     pub fn move_leader(&self, to: usize) -> Result<()> {
-        let start = Instant::now();
-        loop {
+        until_some(&format!("{} leads", self.members[to].name), || {
             let from = self.leader()?;
             if from == to {
-                return Ok(());
+                return Ok(Some(()));
             }
-            let body = json!({"targetID": self.id(to)?.to_string()});
-            let moved = self.members[from].ask("/v3/maintenance/transfer-leadership", &body);
-            if start.elapsed() > LEADER_MAX {
-                moved?;
-                bail!("{} does not lead {LEADER_MAX:?} after it was asked to", self.members[to].name);
+            if let Ok(id) = self.id(to) {
+                let body = json!({"targetID": id.to_string()});
+                // A transfer that is refused or times out is asked for again.
+                let _ = self.members[from].ask("/v3/maintenance/transfer-leadership", &body);
             }
-            thread::sleep(POLL);
-        }
+            Ok(None)
+        })
     }
 
     pub fn cluster_version(&self, n: usize) -> Result<String> {
@@ -232,25 +247,24 @@ impl Group {
         running.iter().map(hash).collect()
     }
 
-    /// Until all have applied the same; the revision.
-    fn wait_level(&self, running: &[usize]) -> Result<u64> {
-        let start = Instant::now();
-        loop {
-            let revisions: Result<Vec<u64>> = running.iter().map(|n| self.revision(*n)).collect();
-            match &revisions {
-                Ok(all) if all.windows(2).all(|pair| pair[0] == pair[1]) => {
-                    return Ok(*all.first().context("none runs")?);
-                }
-                _ if start.elapsed() > READY_MAX => bail!("members stay at different revisions: {revisions:?}"),
-                _ => thread::sleep(POLL),
-            }
-        }
+    /// Fails if two running members have different hashes at the same revision; else returns the hashes.
+    pub fn check_hashes(&self) -> Result<Vec<(String, String)>> {
+        let hashes = self.hashes()?;
+        ensure!(hashes.windows(2).all(|pair| pair[0].1 == pair[1].1), "members have different hashes: {hashes:?}");
+        Ok(hashes)
     }
 
-    pub fn stop_all(&mut self) -> Result<()> {
-        for member in self.members.iter_mut().filter(|member| member.running()) {
-            member.kill()?;
-        }
-        Ok(())
+    /// Waits until all members have applied the same, and returns the revision.
+    fn wait_level(&self, running: &[usize]) -> Result<u64> {
+        until_ok("all members have the same revision", || {
+            let revisions: Vec<u64> = running.iter().map(|n| self.revision(*n)).collect::<Result<_>>()?;
+            ensure!(revisions.windows(2).all(|pair| pair[0] == pair[1]), "the revisions are {revisions:?}");
+            revisions.first().copied().context("no member runs")
+        })
+    }
+
+    /// SIGKILL for all members.
+    pub fn stop_all(&mut self) {
+        self.members.iter_mut().for_each(Member::kill);
     }
 }

@@ -1,24 +1,22 @@
-//! One member as a process: on ports and a dir of its own that it keeps over restarts, perhaps in a network namespace.
+//! One member as a process: on ports and a dir of its own that it keeps over restarts, in a network namespace if wanted.
 
 use std::{
-    fs::{self, File},
-    net::TcpListener,
+    fs,
     path::{Path, PathBuf},
-    process::{Child, Command, ExitStatus, Stdio},
-    sync::atomic::{AtomicU16, Ordering},
-    thread,
+    process::{Command, ExitStatus},
+    sync::Arc,
     time::{Duration, Instant},
 };
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
+use harness::{Port, Process, Signal};
 use serde_json::Value;
 
-use super::super::{http::Http, server::Program};
-
-const POLL: Duration = Duration::from_millis(50);
-const STOP_MAX: Duration = Duration::from_secs(20);
-/// For requests that steer: longer than an election.
-const ASK_MAX: Duration = Duration::from_secs(7);
+use super::super::{
+    http::Http,
+    server::Program,
+    wait::{until_ok, until_some},
+};
 
 /// Where a member runs.
 #[derive(Clone, Debug, Default)]
@@ -30,41 +28,47 @@ pub struct Host {
 }
 
 pub struct Member {
+    /// Killed before its ports are released.
+    process: Option<Process>,
     pub name: String,
     pub program: Program,
     pub dir: PathBuf,
     pub log: PathBuf,
     pub host: Host,
-    /// Who asks it, with their password, once there are users.
+    /// Name and password for requests, once there are users.
     pub user: Option<(&'static str, &'static str)>,
-    client_port: u16,
-    peer_port: u16,
-    child: Option<Child>,
+    client: Arc<Port>,
+    peer: Arc<Port>,
 }
 
 impl Member {
-    pub fn new(name: &str, program: &Program, base: &Path, host: Host) -> Result<Member> {
-        let (dir, log) = (base.join(name), base.join(format!("{name}.log")));
-        let (client_port, peer_port) = (free_port()?, free_port()?);
-        Ok(Member {
+    pub fn new(name: &str, program: &Program, base: &Path, host: Host) -> Member {
+        Member {
+            process: None,
             name: name.to_owned(),
             program: program.clone(),
-            dir,
-            log,
+            dir: base.join(name),
+            log: base.join(format!("{name}.log")),
             host,
             user: None,
-            client_port,
-            peer_port,
-            child: None,
-        })
+            client: Arc::new(Port::reserve()),
+            peer: Arc::new(Port::reserve()),
+        }
     }
 
-    /// The same member, on the same ports and dir, that does not run.
+    /// A member on the same ports and dir that does not run.
     pub fn twin(&self) -> Member {
-        let Member { name, program, dir, log, host, user, client_port, peer_port, child: _ } = self;
-        let (name, program, dir, log, host) = (name.clone(), program.clone(), dir.clone(), log.clone(), host.clone());
-        let (user, client_port, peer_port) = (*user, *client_port, *peer_port);
-        Member { name, program, dir, log, host, user, client_port, peer_port, child: None }
+        Member {
+            process: None,
+            name: self.name.clone(),
+            program: self.program.clone(),
+            dir: self.dir.clone(),
+            log: self.log.clone(),
+            host: self.host.clone(),
+            user: self.user,
+            client: self.client.clone(),
+            peer: self.peer.clone(),
+        }
     }
 
     fn ip(&self) -> &str {
@@ -73,7 +77,7 @@ impl Member {
 
     /// `host:port` for clients.
     pub fn endpoint(&self) -> String {
-        format!("{}:{}", self.ip(), self.client_port)
+        format!("{}:{}", self.ip(), self.client.number())
     }
 
     pub fn client_url(&self) -> String {
@@ -82,7 +86,7 @@ impl Member {
 
     /// `host:port` for other members.
     pub fn peer_endpoint(&self) -> String {
-        format!("{}:{}", self.ip(), self.peer_port)
+        format!("{}:{}", self.ip(), self.peer.number())
     }
 
     pub fn peer_url(&self) -> String {
@@ -94,8 +98,7 @@ impl Member {
         format!("{}={}", self.name, self.peer_url())
     }
 
-    pub fn start(&mut self, initial: &str, state: &str, flags: &[&str]) -> Result<()> {
-        let out = File::options().create(true).append(true).open(&self.log)?;
+    pub fn start(&mut self, initial: &str, state: &str, flags: &[&str]) {
         let mut command = match &self.host.netns {
             None => Command::new(&self.program.path),
             Some(netns) => {
@@ -114,71 +117,56 @@ impl Member {
             .args(&self.program.flags)
             .args(flags)
             .env_clear()
-            .env("PATH", std::env::var_os("PATH").unwrap_or_default())
-            .stdin(Stdio::null())
-            .stderr(out.try_clone()?)
-            .stdout(out);
-        let child = command.spawn().with_context(|| format!("failed to start {}", self.program.path.display()))?;
-        self.child = Some(child);
-        Ok(())
+            .env("PATH", std::env::var_os("PATH").unwrap_or_default());
+        self.process = Some(Process::start_appending(command, &self.log));
     }
 
     pub fn running(&self) -> bool {
-        self.child.is_some()
+        self.process.is_some()
     }
 
     /// SIGKILL, as a crash of the process.
-    pub fn kill(&mut self) -> Result<()> {
-        if let Some(mut child) = self.child.take() {
-            child.kill()?;
-            child.wait()?;
+    pub fn kill(&mut self) {
+        if let Some(mut process) = self.process.take() {
+            process.kill();
         }
-        Ok(())
     }
 
-    /// SIGTERM; it must end by itself.
+    /// SIGTERM; it must end by itself. Returns how long that took.
     pub fn stop(&mut self) -> Result<Duration> {
         let start = Instant::now();
-        self.signal("TERM")?;
-        self.wait_end(STOP_MAX)?;
+        self.signal(Signal::TERM)?;
+        self.wait_end()?;
         Ok(start.elapsed())
     }
 
-    pub fn signal(&self, signal: &str) -> Result<()> {
-        let child = self.child.as_ref().with_context(|| format!("{} does not run", self.name))?;
-        let sent = Command::new("kill").arg(format!("-{signal}")).arg(child.id().to_string()).status()?;
-        if sent.success() { Ok(()) } else { bail!("failed to send SIG{signal} to {}", self.name) }
+    pub fn signal(&self, signal: Signal) -> Result<()> {
+        let process = self.process.as_ref().with_context(|| format!("{} does not run", self.name))?;
+        process.signal(signal);
+        Ok(())
     }
 
-    /// Until the process has ended by itself.
-    pub fn wait_end(&mut self, limit: Duration) -> Result<ExitStatus> {
-        let start = Instant::now();
-        while start.elapsed() < limit {
-            if let Some(status) = self.try_end()? {
-                return Ok(status);
-            }
-            thread::sleep(POLL);
-        }
-        bail!("{} did not end within {limit:?}; the end of its log:\n{}", self.name, self.log_tail())
+    /// Waits until the process has ended by itself.
+    pub fn wait_end(&mut self) -> Result<ExitStatus> {
+        until_some(&format!("{} ends", self.name), || Ok(self.try_end()))
     }
 
-    /// Whether the process is there; how it ended is still to be asked.
-    pub fn alive(&mut self) -> Result<bool> {
-        Ok(self.child.as_mut().map(Child::try_wait).transpose()?.is_some_and(|ended| ended.is_none()))
+    /// Whether the process runs. An exit status remains for [`Member::try_end`].
+    pub fn alive(&mut self) -> bool {
+        self.process.as_mut().is_some_and(|process| !process.has_ended())
     }
 
     /// How the process ended, if it has.
-    pub fn try_end(&mut self) -> Result<Option<ExitStatus>> {
-        let Some(child) = &mut self.child else { return Ok(None) };
-        let status = child.try_wait()?;
+    pub fn try_end(&mut self) -> Option<ExitStatus> {
+        let status = self.process.as_mut()?.status();
         if status.is_some() {
-            self.child = None;
+            self.process = None;
         }
-        Ok(status)
+        status
     }
 
     pub fn ask(&self, path: &str, body: &Value) -> Result<Value> {
-        let mut http = Http::connect_within(&self.endpoint(), ASK_MAX)?;
+        let mut http = Http::connect(&self.endpoint()).with_context(|| format!("asking {}", self.name))?;
         let token = match self.user {
             Some((name, password)) => http.log_in(name, password)?.with_context(|| format!("{name} cannot log in"))?,
             None => String::new(),
@@ -186,8 +174,13 @@ impl Member {
         http.call_as(&token, path, body).with_context(|| format!("asking {}", self.name))
     }
 
+    /// Asks until the request succeeds: an election or a loaded machine may delay the answer beyond the server's own limit.
+    pub fn ask_until_ok(&self, path: &str, body: &Value) -> Result<Value> {
+        until_ok(&format!("{} answers {path}", self.name), || self.ask(path, body))
+    }
+
     pub fn get(&self, path: &str) -> Result<String> {
-        Ok(Http::connect_within(&self.endpoint(), ASK_MAX)?.get(path)?.body)
+        Ok(Http::connect(&self.endpoint())?.get(path)?.body)
     }
 
     pub fn log_text(&self) -> String {
@@ -195,44 +188,15 @@ impl Member {
     }
 
     pub fn log_tail(&self) -> String {
-        let log = self.log_text();
-        let lines: Vec<_> = log.lines().collect();
-        lines[lines.len().saturating_sub(12)..].join("\n")
+        harness::tail(&self.log_text())
     }
 
-    /// Waits until the log has this; without it the test would race the process.
-    pub fn wait_log(&self, text: &str, limit: Duration) -> Result<()> {
-        let start = Instant::now();
-        while start.elapsed() < limit {
-            if self.log_text().contains(text) {
-                return Ok(());
-            }
-            thread::sleep(POLL);
-        }
-        bail!("{} did not log {text:?} within {limit:?}; the end of its log:\n{}", self.name, self.log_tail())
+    /// Waits until the log contains one of `texts` after its first `from` bytes.
+    pub fn wait_log(&self, from: usize, texts: &[&str]) -> Result<()> {
+        until_some(&format!("{} logs one of {texts:?}", self.name), || {
+            let log = self.log_text();
+            let log = log.get(from..).unwrap_or_default();
+            Ok(texts.iter().any(|text| log.contains(text)).then_some(()))
+        })
     }
-}
-
-impl Drop for Member {
-    fn drop(&mut self) {
-        if let Some(child) = &mut self.child {
-            let _ = child.kill();
-            let _ = child.wait();
-        }
-    }
-}
-
-/// A free port below those that the system hands out for outgoing connections: it must still be free after a restart.
-pub fn free_port() -> Result<u16> {
-    const FIRST: u16 = 12_000;
-    const COUNT: u16 = 20_000;
-    static NEXT: AtomicU16 = AtomicU16::new(0);
-    let start = u16::try_from(std::process::id() % u32::from(COUNT)).unwrap_or_default();
-    for _ in 0..COUNT {
-        let port = FIRST + start.wrapping_add(NEXT.fetch_add(1, Ordering::Relaxed)) % COUNT;
-        if TcpListener::bind(("127.0.0.1", port)).is_ok() {
-            return Ok(port);
-        }
-    }
-    bail!("found no free port from {FIRST} on")
 }

@@ -1,14 +1,12 @@
 //! Clusters of real etcd 3.7 and ours: either leads, sends snapshots to the other, learns from it, and takes its place.
 
-use std::{
-    path::Path,
-    time::{Duration, Instant},
-};
+use std::{path::Path, time::Instant};
 
 use anyhow::{Context, Result, ensure};
+use harness::Signal;
 
 use super::{
-    super::server::Program,
+    super::{server::Program, wait::until_ok},
     Ending, Scenario, World,
     faults::{SHORT_LOG, away, learner_id, pause, took_snapshot},
     group::Group,
@@ -25,11 +23,10 @@ pub const SCENARIOS: &[Scenario] = &[
     Scenario { name: "mixed: leader killed, paused", short: false, run: faults },
 ];
 
-/// The cluster version rises this soon after the last member that held it back is gone.
-const RISE_MAX: Duration = Duration::from_secs(20);
-
+/// Starts a cluster that at least one real etcd holds at 3.7.
 fn start(world: &World, base: &Path, programs: &[&Program]) -> Result<(Group, Traffic)> {
     let group = Group::found(base, programs, &SHORT_LOG)?;
+    wait_version(&group, "3.7.0")?;
     let traffic = Traffic::start(group.endpoints(), world.seed)?;
     pause(500);
     Ok((group, traffic))
@@ -70,16 +67,21 @@ fn both_ways(world: &World, base: &Path, programs: &[&Program]) -> Result<Ending
 /// One member is away until the leader's log no longer reaches back to it.
 fn by_snapshot(group: &mut Group, leader: usize, away_one: usize) -> Result<()> {
     group.move_leader(leader)?;
-    group.members[away_one].kill()?;
+    group.members[away_one].kill();
     away(group, leader, 400)?;
     let said = group.members[away_one].log_text().len();
-    group.restart(away_one)?;
+    group.restart(away_one);
     group.wait_member(away_one)?;
-    let log = group.members[away_one].log_text();
-    ensure!(took_snapshot(&log[said..]), "{} came back without a snapshot", group.members[away_one].name);
-    Ok(())
+    took_snapshot(&group.members[away_one], said)
 }
 
+/// Waits until all members have the cluster version. A leader that could not ask all members at once decides again four
+/// seconds later, and each member hears of a decision when it applies it.
+pub fn wait_version(group: &Group, version: &str) -> Result<()> {
+    until_ok(&format!("the cluster version is {version}"), || stays(group, version))
+}
+
+/// Fails if a member has another cluster version now.
 pub fn stays(group: &Group, version: &str) -> Result<()> {
     for n in 0..group.members.len() {
         let found = group.cluster_version(n)?;
@@ -106,9 +108,9 @@ fn all_replaced(world: &World, base: &Path) -> Result<Ending> {
         replace_first(&mut group, &traffic, name, &world.ours)?;
     }
     let start = Instant::now();
-    wait_until(RISE_MAX, || stays(&group, "3.8.0"))?;
+    wait_version(&group, "3.8.0")?;
     let rise = start.elapsed();
-    wait_until(RISE_MAX, || {
+    until_ok("the storage version is 3.8.0", || {
         for n in 0..group.members.len() {
             let found = group.storage_version(n)?;
             ensure!(found == "3.8.0", "{} has storage version {found:?}", group.members[n].name);
@@ -137,7 +139,7 @@ fn put_back(world: &World, base: &Path) -> Result<Ending> {
     ensure!(group.members.iter().all(|member| member.program.path == world.etcd.path), "all are real again");
     for n in 0..group.members.len() {
         group.members[n].stop()?;
-        group.restart(n)?;
+        group.restart(n);
         group.wait_member(n).context("real etcd on the dir that ours filled")?;
     }
     Ok(verdict::finish(traffic, &mut group)?.into())
@@ -147,27 +149,16 @@ fn faults(world: &World, base: &Path) -> Result<Ending> {
     let (mut group, traffic) = start(world, base, &[&world.etcd, &world.ours, &world.ours])?;
     for n in 0..3 {
         group.move_leader(n)?;
-        group.members[n].kill()?;
+        group.members[n].kill();
         pause(2500);
-        group.restart(n)?;
+        group.restart(n);
         group.wait_member(n)?;
         group.move_leader(n)?;
-        group.members[n].signal("STOP")?;
+        group.members[n].signal(Signal::STOP)?;
         pause(3000);
-        group.members[n].signal("CONT")?;
+        group.members[n].signal(Signal::CONT)?;
         pause(1000);
     }
     stays(&group, "3.7.0")?;
     Ok(verdict::finish(traffic, &mut group)?.into())
-}
-
-pub fn wait_until(limit: Duration, check: impl Fn() -> Result<()>) -> Result<()> {
-    let start = Instant::now();
-    loop {
-        match check() {
-            Ok(()) => return Ok(()),
-            Err(error) if start.elapsed() > limit => return Err(error.context(format!("after {limit:?}"))),
-            Err(_) => pause(200),
-        }
-    }
 }

@@ -29,7 +29,7 @@ use std::{
 
 use anyhow::{Context, Result, bail};
 
-use super::{our_utl, peer, root, server::Program};
+use super::{our_utl, own_dir::in_own_dir, peer, root, server::Program};
 use table::{Row, print_table};
 use verdict::Figures;
 
@@ -128,7 +128,7 @@ pub fn run_all(world: &World, scenarios: &[Scenario], only: Option<&str>) -> Exi
 impl World {
     /// With the server given, or a release build of this workspace.
     pub fn new(lockgate: Option<&Path>, seed: u64, all: bool) -> Result<World> {
-        let cache = peer::cache_dir()?;
+        let cache = harness::peers_dir();
         let find = |name: &str| peer::find(&cache, peer::ETCD, name);
         let (etcd, etcdctl, etcdutl) = (find("etcd")?, find("etcdctl")?, find("etcdutl")?);
         let path = match lockgate {
@@ -156,15 +156,8 @@ fn release_build() -> Result<PathBuf> {
 fn timed(world: &World, scenario: &Scenario) -> Row {
     println!("== {}", scenario.name);
     let start = Instant::now();
-    let ending = in_own_dir(world, scenario);
+    let ending = in_own_dir(|dir| (scenario.run)(world, dir));
     let row = Row { name: scenario.name, took: start.elapsed(), ending };
     println!("   {}", row.line());
     row
-}
-
-/// What a failed scenario leaves behind is kept.
-fn in_own_dir(world: &World, scenario: &Scenario) -> Result<Ending> {
-    let temp = tempfile::tempdir()?;
-    let ending = (scenario.run)(world, temp.path());
-    ending.map_err(|error| error.context(format!("data dirs and logs are kept in {}", temp.keep().display())))
 }

@@ -15,7 +15,7 @@ pub const SCENARIOS: &[Scenario] = &[
     Scenario { name: "netns: slow link", short: false, run: slow_link },
 ];
 
-/// `None` if there are no namespaces here: why.
+/// A cluster under load on hosts of its own, or the reason why this machine has none.
 fn on_hosts(world: &World, base: &Path) -> Result<Result<(Group, Traffic, Net), Ending>> {
     let net = match Net::new(3) {
         Ok(net) => net,

@@ -7,6 +7,7 @@ use std::{
 };
 
 use anyhow::{Result, bail};
+use harness::wait_max;
 use tokio::sync::mpsc;
 
 use super::{super::server::Program, Ending, Scenario, World, group::Group, traffic::connect};
@@ -16,7 +17,6 @@ pub const SCENARIOS: &[Scenario] = &[Scenario { name: "recovery after leader los
 const ROUNDS: usize = 5;
 /// A write is begun through each of the others this often.
 const PACE: Duration = Duration::from_millis(20);
-const RECOVER_MAX: Duration = Duration::from_secs(30);
 
 fn recovery(world: &World, base: &Path) -> Result<Ending> {
     let (mut ours, mut etcd) = (Vec::new(), Vec::new());
@@ -54,7 +54,7 @@ fn once(group: &mut Group) -> Result<Duration> {
         for client in &clients {
             client.put(client::Put::new("recovery", "before")).await?;
         }
-        group.members[leader].kill()?;
+        group.members[leader].kill();
         let start = Instant::now();
         let (sender, mut done) = mpsc::unbounded_channel();
         let mut pace = tokio::time::interval(PACE);
@@ -72,16 +72,13 @@ fn once(group: &mut Group) -> Result<Duration> {
                     });
                 },
             }
-            if start.elapsed() > RECOVER_MAX {
-                break RECOVER_MAX;
+            if start.elapsed() > wait_max() {
+                bail!("no write was acknowledged within {:?} after the leader was killed", wait_max());
             }
         };
         anyhow::Ok(took)
     })?;
-    if took >= RECOVER_MAX {
-        bail!("no write was acknowledged within {RECOVER_MAX:?} after the leader was killed");
-    }
-    group.restart(leader)?;
+    group.restart(leader);
     group.wait_member(leader)?;
     Ok(took)
 }

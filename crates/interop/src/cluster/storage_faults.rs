@@ -5,13 +5,14 @@ use std::{
     io::Write,
     path::{Path, PathBuf},
     process::Command,
-    time::Duration,
 };
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
+use harness::AtEnd;
 use serde_json::json;
 
 use super::{
+    super::tool,
     Ending, Scenario, World,
     faults::{SHORT_LOG, ours, pause},
     group::Group,
@@ -32,7 +33,7 @@ const DISK_MB: u32 = 100;
 
 fn disk_full(world: &World, base: &Path) -> Result<Ending> {
     let programs = [&world.ours, &world.ours, &world.ours];
-    let mut group = Group::prepare(base, &programs, &vec![Host::default(); 3], &SHORT_LOG)?;
+    let mut group = Group::prepare(base, &programs, &vec![Host::default(); 3], &SHORT_LOG);
     let disk = match Disk::mount(&base.join("disk"), DISK_MB) {
         Ok(disk) => disk,
         Err(error) => return Ok(Ending::Skipped(format!("{error:#}"))),
@@ -47,11 +48,11 @@ fn disk_full(world: &World, base: &Path) -> Result<Ending> {
     for n in 0..40 {
         let key = super::super::base64(format!("large/{n}").as_bytes());
         let _ = group.members[n % 2].ask("/v3/kv/put", &json!({"key": key, "value": value}));
-        if !group.members[2].alive()? {
+        if !group.members[2].alive() {
             break;
         }
     }
-    let ended = group.members[2].wait_end(Duration::from_secs(20)).context("a member without room must end")?;
+    let ended = group.members[2].wait_end().context("a member without room must end")?;
     let log = group.members[2].log_text();
     ensure!(log.contains("No space left") || log.contains("no space left"), "it does not say why it ended: {log}");
     group.leader().context("the others go on")?;
@@ -59,7 +60,7 @@ fn disk_full(world: &World, base: &Path) -> Result<Ending> {
     disk.free()?;
     // It was right to end with a fatal line, and is judged by what it says from now on.
     fs::rename(&group.members[2].log, base.join("m3-full.log"))?;
-    group.restart(2)?;
+    group.restart(2);
     group.wait_member(2).context("when there is room again")?;
     let figures = verdict::finish(traffic, &mut group)?;
     drop(group);
@@ -69,17 +70,21 @@ fn disk_full(world: &World, base: &Path) -> Result<Ending> {
 /// A small disk in memory.
 struct Disk {
     path: PathBuf,
+    _unmount: AtEnd,
 }
 
 impl Disk {
     fn mount(path: &Path, mb: u32) -> Result<Disk> {
         fs::create_dir_all(path)?;
         let size = format!("size={mb}m");
-        let done = Command::new("mount").args(["-t", "tmpfs", "-o", &size, "tmpfs"]).arg(path).output();
-        let done = done.context("failed to run `mount`")?;
-        let complaint = String::from_utf8_lossy(&done.stderr).into_owned();
-        ensure!(done.status.success(), "no tmpfs can be mounted here, root may: {}", complaint.trim());
-        Ok(Disk { path: path.to_owned() })
+        let mut mount = Command::new("mount");
+        mount.args(["-t", "tmpfs", "-o", &size, "tmpfs"]).arg(path);
+        let done = tool::output(mount)?;
+        let error = String::from_utf8_lossy(&done.stderr).into_owned();
+        ensure!(done.status.success(), "no tmpfs can be mounted here, root may: {}", error.trim());
+        // Lazily: a member that still runs after a failure holds files there.
+        let unmount = AtEnd::run(r#"umount -l "$1""#, &[&path.to_string_lossy()]);
+        Ok(Disk { path: path.to_owned(), _unmount: unmount })
     }
 
     fn ballast(&self) -> PathBuf {
@@ -99,22 +104,15 @@ impl Disk {
     }
 }
 
-impl Drop for Disk {
-    fn drop(&mut self) {
-        // Lazily: a member that still runs after a failure holds files there.
-        let _ = Command::new("umount").arg("-l").arg(&self.path).status();
-    }
-}
-
 fn force_new_cluster(world: &World, base: &Path) -> Result<Ending> {
     let (mut group, traffic) = ours(world, base, &SHORT_LOG)?;
     pause(2000);
     traffic.hold();
     let hashes = group.hashes()?;
-    group.stop_all()?;
+    group.stop_all();
     group.members.truncate(1);
     let initial = group.initial();
-    group.members[0].start(&initial, "existing", &["--force-new-cluster"])?;
+    group.members[0].start(&initial, "existing", &["--force-new-cluster"]);
     group.wait_member(0).context("alone, by --force-new-cluster")?;
     let list = group.members[0].ask("/v3/cluster/member/list", &json!({}))?;
     ensure!(list["members"].as_array().map(Vec::len) == Some(1), "it should be alone: {list}");
@@ -123,7 +121,7 @@ fn force_new_cluster(world: &World, base: &Path) -> Result<Ending> {
     traffic.resume();
     pause(1000);
     group.members[0].stop()?;
-    group.restart(0)?;
+    group.restart(0);
     group.wait_member(0).context("without the flag")?;
     for name in ["n2", "n3"] {
         let n = group.add(name, &world.ours, Host::default(), false)?;
@@ -152,12 +150,12 @@ fn restored(world: &World, base: &Path, utl: &Path, flags: &[&str]) -> Result<En
     let hashes = group.hashes()?;
     let file = base.join("snapshot.db");
     let endpoint = group.members[1].endpoint();
-    tool(&world.etcdctl, &["--endpoints", &endpoint, "snapshot", "save", &file.to_string_lossy()])?;
-    group.stop_all()?;
+    tool::run(&world.etcdctl, &["--endpoints", &endpoint, "snapshot", "save", &file.to_string_lossy()])?;
+    group.stop_all();
     let initial = group.initial();
     for member in &mut group.members {
         member.dir = base.join(format!("{}-restored", member.name));
-        tool(
+        tool::run(
             utl,
             &[
                 "snapshot",
@@ -180,14 +178,4 @@ fn restored(world: &World, base: &Path, utl: &Path, flags: &[&str]) -> Result<En
     traffic.resume();
     pause(3000);
     Ok(verdict::finish(traffic, &mut group)?.into())
-}
-
-pub fn tool(program: &Path, words: &[&str]) -> Result<String> {
-    let output = Command::new(program).args(words).env_clear().output();
-    let output = output.with_context(|| format!("failed to run {}", program.display()))?;
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    if !output.status.success() {
-        bail!("{} {} ended with {}: {}", program.display(), words.join(" "), output.status, text(&output.stderr));
-    }
-    Ok(text(&output.stdout))
 }

@@ -1,7 +1,7 @@
 //! Users in clusters of real etcd and ours: whoever leads, a login at one member is good at all of them, everybody gets the same
 //! answer everywhere, and the same bytes are in every database.
 
-use std::{ops::ControlFlow, path::Path, time::Duration};
+use std::{ops::ControlFlow, path::Path};
 
 use anyhow::{Context, Result, ensure};
 use random::Random;
@@ -9,12 +9,11 @@ use serde_json::{Value, json};
 use storage::{Backend, Read, schema::Bucket};
 
 use super::{
-    super::{base64, http::Http, load::number},
+    super::{base64, http::Http, load::number, wait::until_ok},
     Ending, Scenario, World,
-    faults::{SHORT_LOG, pause, took_snapshot},
+    faults::{SHORT_LOG, took_snapshot},
     group::Group,
     member::Member,
-    mixed::wait_until,
     verdict,
 };
 
@@ -24,7 +23,6 @@ pub const SCENARIOS: &[Scenario] = &[
 ];
 
 const ROOT: (&str, &str) = ("root", "root");
-const EXPIRE_MAX: Duration = Duration::from_secs(15);
 const CHANGES: usize = 60;
 /// More than a short log keeps.
 const AWAY_PUTS: usize = 400;
@@ -60,8 +58,7 @@ fn run(world: &World, mut group: Group) -> Result<Ending> {
         comes_back(&mut group, away).with_context(|| format!("{} was away", group.members[away].name))?;
         answers += same_everywhere(&group)?;
     }
-    let hashes = group.hashes()?;
-    ensure!(hashes.windows(2).all(|pair| pair[0].1 == pair[1].1), "members have different hashes: {hashes:?}");
+    group.check_hashes()?;
     verdict::check_logs(&group)?;
     let revision = number(&group.members[0].ask("/v3/auth/status", &json!({}))?["authRevision"])?;
     for member in &mut group.members {
@@ -155,7 +152,7 @@ fn lease_ends(group: &Group) -> Result<()> {
     let lease = number(&first.ask("/v3/lease/grant", &json!({"TTL": 1}))?["ID"])?;
     let key = base64(b"leased");
     first.ask("/v3/kv/put", &json!({"key": key, "value": key, "lease": lease.to_string()}))?;
-    wait_until(EXPIRE_MAX, || {
+    until_ok("the key of a lease that has ended is gone", || {
         for member in &group.members {
             let found = member.ask("/v3/kv/range", &json!({"key": key}))?;
             ensure!(found["kvs"].is_null(), "{} still has the key of a lease that has ended", member.name);
@@ -189,9 +186,11 @@ fn change_at_random(group: &Group, random: &mut Random) -> Result<()> {
 
 /// A member is away until the others' logs no longer reach back to it, while users change.
 fn comes_back(group: &mut Group, away: usize) -> Result<()> {
-    group.members[away].kill()?;
+    group.members[away].kill();
     let other = (away + 1) % group.members.len();
+    // A member that knows no leader lets nobody log in.
     group.leader()?;
+    group.wait_member(other)?;
     let token = token_of(&group.members[other], "root")?;
     let mut http = Http::connect(&group.members[other].endpoint())?;
     http.call_as(&token, "/v3/auth/user/add", &json!({"name": format!("away{away}"), "password": "x"}))?;
@@ -199,12 +198,9 @@ fn comes_back(group: &mut Group, away: usize) -> Result<()> {
         http.call_as(&token, "/v3/kv/put", &json!({"key": base64(b"x"), "value": base64(n.to_string().as_bytes())}))?;
     }
     let said = group.members[away].log_text().len();
-    group.restart(away)?;
+    group.restart(away);
     group.wait_member(away)?;
-    pause(500);
-    let log = group.members[away].log_text();
-    ensure!(took_snapshot(&log[said..]), "{} came back without a snapshot", group.members[away].name);
-    Ok(())
+    took_snapshot(&group.members[away], said)
 }
 
 /// The bytes of users and roles.

@@ -12,8 +12,6 @@ use super::{
     traffic::{Event, Finished, History, SHARED, Traffic, connect, shared_key, value_of},
 };
 
-const READ_MAX: Duration = Duration::from_secs(20);
-
 /// Counts of a run that went well.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Figures {
@@ -38,8 +36,7 @@ impl fmt::Display for Figures {
 pub fn finish(traffic: Traffic, group: &mut Group) -> Result<Figures> {
     let mut finished = traffic.stop()?;
     group.wait_ready().context("after the load")?;
-    let hashes = group.hashes()?;
-    ensure!(hashes.windows(2).all(|pair| pair[0].1 == pair[1].1), "members have different hashes: {hashes:?}");
+    group.check_hashes()?;
     for n in 0..group.members.len() {
         if group.members[n].running() {
             read_back(&mut finished, &group.members[n].endpoint())
@@ -64,7 +61,7 @@ pub fn finish(traffic: Traffic, group: &mut Group) -> Result<Figures> {
 /// Everything through one member: what is written once is looked at here, the rest joins the history.
 fn read_back(finished: &mut Finished, endpoint: &str) -> Result<()> {
     let (single, shared) = finished.runtime.block_on(async {
-        let client = connect(endpoint, READ_MAX).await?;
+        let client = connect(endpoint, harness::wait_max()).await?;
         let single = client.get(Get::prefix("once/")).await?.kvs;
         let mut shared = Vec::new();
         for key in 0..SHARED {

@@ -1,18 +1,18 @@
 //! Up to our version and down to etcd's again, live and on the same dirs: rolling, turned round half-way, with members
 //! that join or are killed meanwhile.
 
-use std::{path::Path, time::Duration};
+use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
 use serde_json::json;
 
 use super::{
-    super::server::Program,
+    super::{server::Program, unbase64, wait::until_ok},
     Ending, Scenario, World,
     faults::{SHORT_LOG, pause},
     group::Group,
     member::Host,
-    mixed::{stays, wait_until},
+    mixed::{stays, wait_version},
     traffic::Traffic,
     verdict,
 };
@@ -25,11 +25,6 @@ pub const SCENARIOS: &[Scenario] = &[
     Scenario { name: "versions: all killed during a downgrade", short: false, run: killed },
 ];
 
-/// A look at all members every four seconds, and two of them before a version rises.
-pub const SETTLE_MAX: Duration = Duration::from_secs(25);
-/// As etcd's default, and some more.
-const JOB_MAX: Duration = Duration::from_secs(15);
-
 /// Ours, with every cluster feature wanted, so that the log holds what etcd could not read.
 pub fn gated(world: &World) -> Program {
     let mut ours = world.ours.clone();
@@ -39,6 +34,7 @@ pub fn gated(world: &World) -> Program {
 
 fn start(world: &World, base: &Path, program: &Program) -> Result<(Group, Traffic)> {
     let group = Group::found(base, &[program; 3], &SHORT_LOG)?;
+    wait_version(&group, if program.is_lockgate() { "3.8.0" } else { "3.7.0" })?;
     let traffic = Traffic::start(group.endpoints(), world.seed)?;
     pause(500);
     Ok((group, traffic))
@@ -48,7 +44,7 @@ fn start(world: &World, base: &Path, program: &Program) -> Result<(Group, Traffi
 pub fn swap(group: &mut Group, n: usize, program: &Program) -> Result<()> {
     group.members[n].stop()?;
     group.members[n].program = program.clone();
-    group.restart(n)?;
+    group.restart(n);
     group.wait_member(n).with_context(|| format!("{} on the dir of another version", group.members[n].name))?;
     pause(700);
     Ok(())
@@ -67,19 +63,27 @@ pub fn is_at(group: &Group, version: &str) -> Result<()> {
     Ok(())
 }
 
+/// Waits until all members have this cluster version and this storage version.
+pub fn wait_at(group: &Group, version: &str) -> Result<()> {
+    until_ok(&format!("all members are at {version}"), || is_at(group, version))
+}
+
 /// A write that only our version has in its log, from every member.
 fn write_newer(group: &Group) -> Result<()> {
     for member in &group.members {
-        wait_until(SETTLE_MAX, || {
-            member.ask("/v3/kv/increment", &json!({"key": "Y291bnRlcg==", "delta": 1})).map(drop)
+        let before = counter(group)?;
+        until_ok(&format!("{} increments", member.name), || {
+            let answer = member.ask("/v3/kv/increment", &json!({"key": "Y291bnRlcg==", "delta": 1}));
+            // A request without an answer may have been carried out, and must not be carried out again.
+            if answer.is_err() && counter(group)? != before { Ok(()) } else { answer.map(drop) }
         })?;
     }
     Ok(())
 }
 
 fn counter(group: &Group) -> Result<String> {
-    let answer = group.members[0].ask("/v3/kv/range", &json!({"key": "Y291bnRlcg=="}))?;
-    Ok(answer["kvs"][0]["value"].as_str().unwrap_or_default().to_owned())
+    let answer = group.members[0].ask_until_ok("/v3/kv/range", &json!({"key": "Y291bnRlcg=="}))?;
+    unbase64(answer["kvs"][0]["value"].as_str().unwrap_or_default())
 }
 
 fn downgrade(group: &Group, action: &str, version: &str) -> Result<()> {
@@ -89,7 +93,7 @@ fn downgrade(group: &Group, action: &str, version: &str) -> Result<()> {
 
 pub fn go_down(group: &Group) -> Result<()> {
     downgrade(group, "ENABLE", "3.7.0")?;
-    wait_until(SETTLE_MAX, || is_at(group, "3.7.0"))
+    wait_at(group, "3.7.0")
 }
 
 fn job_has_ended(group: &Group) -> Result<()> {
@@ -101,20 +105,25 @@ fn job_has_ended(group: &Group) -> Result<()> {
     Ok(())
 }
 
+/// Waits until no member has a downgrade job: the leader ends the job at its next look, and the others apply that.
+fn wait_job_end(group: &Group) -> Result<()> {
+    until_ok("the downgrade job has ended", || job_has_ended(group))
+}
+
 fn there_and_back(world: &World, base: &Path) -> Result<Ending> {
     let (mut group, traffic) = start(world, base, &world.etcd)?;
     let ours = gated(world);
     let rounds = if world.all { 2 } else { 1 };
     for round in 1..=rounds {
         swap_all(&mut group, &ours).context("up")?;
-        wait_until(SETTLE_MAX, || is_at(&group, "3.8.0")).context("the version rises")?;
+        wait_at(&group, "3.8.0").context("the version rises")?;
         write_newer(&group)?;
         go_down(&group)?;
         swap_all(&mut group, &world.etcd).context("down")?;
-        wait_until(JOB_MAX, || job_has_ended(&group)).context("the job ends by itself")?;
+        wait_job_end(&group).context("the job ends by itself")?;
         is_at(&group, "3.7.0")?;
         let count = counter(&group)?;
-        ensure!(decoded(&count) == (3 * round).to_string(), "the counter is {}", decoded(&count));
+        ensure!(count == (3 * round).to_string(), "the counter is {count}");
     }
     Ok(verdict::finish(traffic, &mut group)?.into())
 }
@@ -130,7 +139,7 @@ fn turned_on_the_way_up(world: &World, base: &Path) -> Result<Ending> {
         swap(&mut group, n, &world.etcd).context("turned round")?;
     }
     swap_all(&mut group, &ours).context("and up after all")?;
-    wait_until(SETTLE_MAX, || is_at(&group, "3.8.0"))?;
+    wait_at(&group, "3.8.0")?;
     Ok(verdict::finish(traffic, &mut group)?.into())
 }
 
@@ -142,12 +151,12 @@ fn turned_on_the_way_down(world: &World, base: &Path) -> Result<Ending> {
     swap(&mut group, 0, &world.etcd)?;
     downgrade(&group, "CANCEL", "")?;
     // The others may learn of it a moment later than the one that was asked.
-    wait_until(SETTLE_MAX, || job_has_ended(&group))?;
+    wait_job_end(&group)?;
     // Long enough for a leader of ours to have raised the version, if it were wrong about the first.
     pause(9000);
     stays(&group, "3.7.0")?;
     swap(&mut group, 0, &ours)?;
-    wait_until(SETTLE_MAX, || is_at(&group, "3.8.0")).context("cancelled")?;
+    wait_at(&group, "3.8.0").context("cancelled")?;
     write_newer(&group)?;
     Ok(verdict::finish(traffic, &mut group)?.into())
 }
@@ -162,7 +171,7 @@ fn joined(world: &World, base: &Path) -> Result<Ending> {
         group.wait_member(n).with_context(|| format!("{name} joins"))?;
         traffic.set_endpoints(group.endpoints());
     }
-    wait_until(SETTLE_MAX, || is_at(&group, "3.7.0"))?;
+    wait_at(&group, "3.7.0")?;
     Ok(verdict::finish(traffic, &mut group)?.into())
 }
 
@@ -171,42 +180,33 @@ fn killed(world: &World, base: &Path) -> Result<Ending> {
     let ours = gated(world);
     let (mut group, traffic) = start(world, base, &ours)?;
     for round in 0..6 {
-        wait_until(SETTLE_MAX, || is_at(&group, "3.8.0"))?;
+        wait_at(&group, "3.8.0")?;
         write_newer(&group)?;
         // The version drops at the leader's next look, up to four seconds later.
         downgrade(&group, "ENABLE", "3.7.0")?;
         wait_for_drop(&group, round)?;
-        group.stop_all()?;
+        group.stop_all();
         for n in 0..group.members.len() {
-            group.restart(n)?;
+            group.restart(n);
         }
         group.wait_ready()?;
-        wait_until(SETTLE_MAX, || is_at(&group, "3.7.0"))?;
+        wait_at(&group, "3.7.0")?;
         downgrade(&group, "CANCEL", "")?;
     }
-    wait_until(SETTLE_MAX, || is_at(&group, "3.8.0"))?;
+    wait_at(&group, "3.8.0")?;
     go_down(&group)?;
     swap_all(&mut group, &world.etcd)?;
-    wait_until(JOB_MAX, || job_has_ended(&group))?;
+    wait_job_end(&group)?;
     Ok(verdict::finish(traffic, &mut group)?.into())
 }
 
 /// Until some member has seen the version drop, and a little longer in each round.
 fn wait_for_drop(group: &Group, round: u64) -> Result<()> {
-    wait_until(SETTLE_MAX, || {
+    until_ok("the version has dropped", || {
         let versions: Result<Vec<_>> = (0..group.members.len()).map(|n| group.cluster_version(n)).collect();
         ensure!(versions?.iter().any(|version| version == "3.7.0"), "the version has not dropped");
         Ok(())
     })?;
     pause(round * 15);
     Ok(())
-}
-
-/// Of base64, which the gateway speaks.
-fn decoded(text: &str) -> String {
-    const DIGITS: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let value = |byte: u8| DIGITS.iter().position(|digit| *digit == byte).unwrap_or(0) as u32;
-    let groups = text.as_bytes().chunks(4).map(|chunk| chunk.iter().fold(0, |bits, byte| bits << 6 | value(*byte)));
-    let bytes: Vec<u8> = groups.flat_map(|bits| bits.to_be_bytes()[1..].to_vec()).filter(|byte| *byte != 0).collect();
-    String::from_utf8_lossy(&bytes).into_owned()
 }

@@ -7,12 +7,11 @@ use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 
 use super::{
-    super::{base64, server::Program},
+    super::{base64, server::Program, wait::until_ok},
     Ending, Scenario, World,
     group::Group,
     member::Host,
-    mixed::wait_until,
-    versions::{SETTLE_MAX, gated, go_down, is_at, swap},
+    versions::{gated, go_down, swap, wait_at},
 };
 
 pub const SCENARIOS: &[Scenario] =
@@ -33,7 +32,7 @@ fn full(world: &World, base: &Path) -> Result<Ending> {
     let expected = look(&group)?;
     let ours = gated(world);
     swap_everyone(&mut group, &ours)?;
-    wait_until(SETTLE_MAX, || is_at(&group, "3.8.0"))?;
+    wait_at(&group, "3.8.0")?;
     same(&group, &expected, "up")?;
     go_down(&group)?;
     same(&group, &expected, "down, still ours")?;
@@ -43,8 +42,7 @@ fn full(world: &World, base: &Path) -> Result<Ending> {
     let learner = group.id(LEARNER)?;
     group.promote(learner)?;
     group.wait_member(LEARNER)?;
-    let hashes = group.hashes()?;
-    ensure!(hashes.windows(2).all(|pair| pair[0].1 == pair[1].1), "the learner differs: {hashes:?}");
+    let hashes = group.check_hashes()?;
     Ok(Ending::Well(format!("{KEYS} keys, {LEASES} leases, an alarm, a learner: {}", hashes[0].1)))
 }
 
@@ -52,13 +50,13 @@ fn swap_everyone(group: &mut Group, program: &Program) -> Result<()> {
     (0..LEARNER).try_for_each(|n| swap(group, n, program))?;
     group.members[LEARNER].stop()?;
     group.members[LEARNER].program = program.clone();
-    group.restart(LEARNER)?;
+    group.restart(LEARNER);
     wait_for_learner(group)
 }
 
 /// A learner answers little; it is there when it has applied what the others have.
 fn wait_for_learner(group: &Group) -> Result<()> {
-    wait_until(SETTLE_MAX, || {
+    until_ok("the learner has applied all", || {
         let (there, here) = (group.revision(0)?, group.revision(LEARNER)?);
         ensure!(there == here, "the learner is at revision {here} of {there}");
         Ok(())
@@ -114,7 +112,7 @@ fn look(group: &Group) -> Result<Vec<String>> {
     let mut seen = Vec::new();
     let revision = group.revision(0)?;
     for (n, member) in group.members.iter().enumerate().take(LEARNER) {
-        wait_until(SETTLE_MAX, || {
+        until_ok("the member has applied all", || {
             let here = group.revision(n)?;
             ensure!(here == revision, "at revision {here}");
             Ok(())

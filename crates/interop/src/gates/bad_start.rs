@@ -4,21 +4,22 @@ use std::{
     collections::BTreeMap,
     fs,
     path::{Path, PathBuf},
-    process::{Command, Stdio},
-    time::{Duration, Instant},
+    process::Command,
 };
 
 use anyhow::{Context, Result, bail, ensure};
+use harness::Process;
 
 use super::{
-    super::cluster::{Ending, Scenario, World, faults::pause},
+    super::{
+        cluster::{Ending, Scenario, World},
+        wait::until_some,
+    },
     gated::{Gated, INCREMENT, increment},
 };
 
 pub const SCENARIOS: &[Scenario] =
     &[Scenario { name: "bad starts: refused, dir untouched", short: true, run: refused }];
-
-const END_MAX: Duration = Duration::from_secs(15);
 
 /// The flag, its value, and what must be said.
 const CASES: &[(&str, &str, &str)] = &[
@@ -58,7 +59,7 @@ fn refused(world: &World, base: &Path) -> Result<Ending> {
         }
     }
     for n in 0..3 {
-        gated.group.restart(n)?;
+        gated.group.restart(n);
     }
     gated.group.wait_ready()?;
     gated.wait_on(INCREMENT)?;
@@ -68,10 +69,7 @@ fn refused(world: &World, base: &Path) -> Result<Ending> {
 
 /// Starts with one bad value; all that is said until it ends.
 fn start(world: &World, base: &Path, dir: &Path, way: Way, flag: &str, value: &str) -> Result<String> {
-    let out = base.join("refused.log");
-    let log = fs::File::create(&out)?;
     let mut command = Command::new(&world.ours.path);
-    // Free ports, which nobody listens on for long.
     let urls = ["listen-client-urls", "advertise-client-urls", "listen-peer-urls", "initial-advertise-peer-urls"];
     let url = "http://127.0.0.1:0";
     if let Way::File = way {
@@ -89,19 +87,10 @@ fn start(world: &World, base: &Path, dir: &Path, way: Way, flag: &str, value: &s
         Way::Variable => command.env(format!("ETCD_{}", flag.to_uppercase().replace('-', "_")), value),
         Way::File => &mut command,
     };
-    let mut child = command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log).spawn()?;
-    let begin = Instant::now();
-    loop {
-        match child.try_wait()? {
-            Some(status) if status.success() => bail!("it ended with {status}"),
-            Some(_) => return Ok(fs::read_to_string(&out)?),
-            None if begin.elapsed() > END_MAX => {
-                child.kill()?;
-                child.wait()?;
-                bail!("it runs on: {}", fs::read_to_string(&out)?);
-            }
-            None => pause(20),
-        }
+    let mut process = Process::start(command, &base.join("refused.log"));
+    match until_some("it ends", || Ok(process.status()))? {
+        status if status.success() => bail!("it ended with {status}"),
+        _ => Ok(process.log()),
     }
 }
 

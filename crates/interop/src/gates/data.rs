@@ -5,7 +5,7 @@ use std::path::Path;
 use anyhow::{Result, ensure};
 
 use super::{
-    super::cluster::{Ending, Scenario, World, faults::pause},
+    super::cluster::{Ending, Scenario, World},
     gated::{CHECKPOINTS, Gated, INCREMENT, increment, refused_increment, value},
     leases,
 };
@@ -25,7 +25,7 @@ fn on_off_on(world: &World, base: &Path) -> Result<Ending> {
         increment(&gated.group.members[n % 3], "counter")?;
     }
     let lease = leases::grant(&gated.group.members[0], TTL)?;
-    pause(4500);
+    leases::wait_checkpoint(world, &gated.group, base, lease, TTL - 4)?;
     // One member is enough to turn both off.
     gated.restart_with(2, NEITHER)?;
     both(&mut gated, false)?;

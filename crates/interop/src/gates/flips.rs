@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
+use harness::Signal;
 
 use super::{
     super::cluster::{Ending, Scenario, World, faults::pause},
@@ -26,9 +27,9 @@ fn leader_paused(world: &World, base: &Path) -> Result<Ending> {
 /// SIGSTOP until another leads, then SIGCONT.
 fn pause_leader(gated: &mut Gated) -> Result<()> {
     let leader = gated.group.leader()?;
-    gated.group.members[leader].signal("STOP")?;
+    gated.group.members[leader].signal(Signal::STOP)?;
     let next = gated.group.leader_among(&|n| n != leader).context("while the leader is paused");
-    gated.group.members[leader].signal("CONT")?;
+    gated.group.members[leader].signal(Signal::CONT)?;
     ensure!(next? != leader, "a paused member leads");
     pause(500);
     Ok(())
@@ -58,7 +59,7 @@ fn flips(world: &World, base: &Path, between: fn(&mut Gated) -> Result<()>) -> R
     let changes = gated.expect_history(&wanted)?;
     ensure!(changes[1].member == first, "turned off by {:x}, not by the first, {first:x}", changes[1].member);
     let well = gated.finish()?;
-    gated.group.stop_all()?;
+    gated.group.stop_all();
     off_at_the_proposal(&gated.group.members[0].dir, changes[1].index, first)?;
     Ok(Ending::Well(format!("off at {}, on at {}; {well}", changes[1].index, changes[2].index)))
 }

@@ -6,7 +6,7 @@ use std::{
 };
 
 use anyhow::{Context, Result, bail, ensure};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::{
     super::{
@@ -21,6 +21,7 @@ use super::{
         load::number,
         server::Program,
         unbase64,
+        wait::until_some,
     },
     book::{Book, Change, Seen, history},
 };
@@ -31,7 +32,6 @@ pub const CHECKPOINTS: &str = "PersistedLeaseCheckpoints";
 pub const ON: &str = "AtomicIncrement=true";
 pub const OFF: &str = "AtomicIncrement=false";
 
-const SETTLE_MAX: Duration = Duration::from_secs(30);
 const LOOK_MS: u64 = 50;
 
 pub struct Gated {
@@ -79,24 +79,24 @@ impl Gated {
     pub fn restart_with(&mut self, n: usize, value: &str) -> Result<()> {
         self.set_flag(n, value);
         self.group.members[n].stop()?;
-        self.group.restart(n)?;
+        self.group.restart(n);
         self.group.wait_member(n)
     }
 
     /// kill -9 of whoever leads, and back with the same flags once another leads.
     pub fn kill_leader(&mut self) -> Result<()> {
         let leader = self.group.leader()?;
-        self.group.members[leader].kill()?;
+        self.group.members[leader].kill();
         self.group.leader().context("after the leader was killed")?;
-        self.group.restart(leader)?;
+        self.group.restart(leader);
         self.group.wait_member(leader)
     }
 
     /// kill -9 of whoever leads, and back at once: also where the others alone are no quorum.
     pub fn restart_leader(&mut self) -> Result<()> {
         let leader = self.group.leader()?;
-        self.group.members[leader].kill()?;
-        self.group.restart(leader)?;
+        self.group.members[leader].kill();
+        self.group.restart(leader);
         self.group.wait_member(leader)?;
         self.group.leader().context("after the leader was killed").map(drop)
     }
@@ -119,16 +119,15 @@ impl Gated {
 
     /// Until all members, at one applied index, say what is wanted.
     pub fn wait(&mut self, what: &str, wanted: impl Fn(&Seen) -> bool) -> Result<Seen> {
-        let start = Instant::now();
-        loop {
+        let mut last = Vec::new();
+        let waited = until_some(what, || {
             let all = self.try_look()?.unwrap_or_default();
             let level = all.windows(2).all(|pair| pair[0].applied == pair[1].applied);
-            match all.first() {
-                Some(first) if level && all.iter().all(&wanted) => return Ok(first.clone()),
-                _ if start.elapsed() > SETTLE_MAX => bail!("not within {SETTLE_MAX:?}: {what}; members say {all:?}"),
-                _ => pause(LOOK_MS),
-            }
-        }
+            let found = all.first().filter(|_| level && all.iter().all(&wanted)).cloned();
+            last = all;
+            Ok(found)
+        });
+        waited.with_context(|| format!("the members say {last:?}"))
     }
 
     pub fn wait_on(&mut self, feature: &str) -> Result<Seen> {
@@ -183,24 +182,15 @@ impl Gated {
         self.group.members.iter().find(|member| member.running()).context("no member runs")
     }
 
-    /// Asks for a change of the members; its answer.
-    pub fn change(&self, path: &str, body: &Value) -> Result<Value> {
-        self.group.change(path, body)
-    }
-
     /// Adds a voter that does not run; its place and id.
     pub fn add_stopped(&mut self, name: &str, program: &Program) -> Result<(usize, u64)> {
-        let member = Member::new(name, program, &self.group.base, Host::default())?;
-        let answer = self.change("/v3/cluster/member/add", &json!({"peerURLs": [member.peer_url()]}))?;
-        self.group.members.push(member);
-        Ok((self.group.members.len() - 1, number(&answer["member"]["ID"])?))
+        self.group.add_stopped(name, program, Host::default(), false)
     }
 
     /// No member has panicked, and data is equal.
     pub fn finish(&mut self) -> Result<String> {
         self.wait("members have applied the same", |_| true)?;
-        let hashes = self.group.hashes()?;
-        ensure!(hashes.windows(2).all(|pair| pair[0].1 == pair[1].1), "members have different hashes: {hashes:?}");
+        self.group.check_hashes()?;
         verdict::check_logs(&self.group)?;
         Ok(format!("{} answers at {} indices agree", self.book.answers, self.book.indices()))
     }

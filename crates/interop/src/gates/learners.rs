@@ -1,15 +1,18 @@
 //! Learners: compared when they first come, and again when they are to vote; they never count before that.
 
-use std::{path::Path, thread, time::Duration};
+use std::{path::Path, thread};
 
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use serde_json::json;
 
 use super::{
-    super::cluster::{
-        Ending, Scenario, World,
-        faults::{learner_id, pause},
-        member::{Host, Member},
+    super::{
+        cluster::{
+            Ending, Scenario, World,
+            faults::learner_id,
+            member::{Host, Member},
+        },
+        wait::until_some,
     },
     book::{Book, Seen},
     gated::{Between, Gated, INCREMENT, OFF, ON, increment, nothing, proposing},
@@ -21,10 +24,6 @@ pub const SCENARIOS: &[Scenario] = &[
     Scenario { name: "learners: refused at first join", short: true, run: refused_join },
     Scenario { name: "learners: differing later, promotion refused", short: true, run: refused_promotion },
 ];
-
-const END_MAX: Duration = Duration::from_secs(25);
-const READY_LOOKS: usize = 100;
-const PROMOTE_TRIES: usize = 1000;
 
 fn promoted(world: &World, base: &Path) -> Result<Ending> {
     promoted_with(world, base, nothing)
@@ -80,7 +79,7 @@ fn refused_join(world: &World, base: &Path) -> Result<Ending> {
     let mut gated = Gated::agreed(world, base)?;
     let differs = proposing(&world.ours, "AtomicIncrement=false,PersistedLeaseCheckpoints=true");
     let n = gated.group.add("m4", &differs, Host::default(), true)?;
-    let status = gated.group.members[n].wait_end(END_MAX)?;
+    let status = gated.group.members[n].wait_end()?;
     ensure!(!status.success(), "it ended with {status}");
     let log = gated.group.members[n].log_text();
     let said =
@@ -89,10 +88,10 @@ fn refused_join(world: &World, base: &Path) -> Result<Ending> {
         ensure!(log.contains(words), "it does not say {words:?}:\n{}", gated.group.members[n].log_tail());
     }
     ensure!(!log.contains("panicked at"), "it panicked:\n{}", gated.group.members[n].log_tail());
-    // The cluster goes on, and the learner comes in as soon as its flags are mended.
+    // The cluster goes on, and the learner comes in as soon as its flags are fixed.
     increment(&gated.group.members[0], "unharmed")?;
     gated.set_flag(n, ON);
-    gated.group.start_as(n, "existing")?;
+    gated.group.start_as(n, "existing");
     let id = learner_id(&gated.group, n)?;
     gated.wait("it has joined with the right flags", |seen| seen.said(INCREMENT, id) == Some(true))?;
     gated.expect_history(&["AGREED: AtomicIncrement"])?;
@@ -103,8 +102,8 @@ fn refused_join(world: &World, base: &Path) -> Result<Ending> {
 fn refused_promotion(world: &World, base: &Path) -> Result<Ending> {
     let (mut gated, n, id) = with_learner(world, base)?;
     gated.set_flag(n, OFF);
-    gated.group.members[n].kill()?;
-    gated.group.restart(n)?;
+    gated.group.members[n].kill();
+    gated.group.restart(n);
     gated.wait("the learner runs on and says off", |seen| {
         seen.is_on(INCREMENT) && seen.said(INCREMENT, id) == Some(false)
     })?;
@@ -114,8 +113,8 @@ fn refused_promotion(world: &World, base: &Path) -> Result<Ending> {
     gated.expect_history(&["AGREED: AtomicIncrement"])?;
     // It is still there, a learner, and is promoted when it agrees.
     gated.set_flag(n, ON);
-    gated.group.members[n].kill()?;
-    gated.group.restart(n)?;
+    gated.group.members[n].kill();
+    gated.group.restart(n);
     let refused = promote_soonest(&mut gated, id)?;
     gated.wait("four voters agree", |seen| seen.voters(INCREMENT) == [Some(true); 4])?;
     gated.expect_history(&["AGREED: AtomicIncrement"])?;
@@ -125,15 +124,16 @@ fn refused_promotion(world: &World, base: &Path) -> Result<Ending> {
 
 /// Asked for all the time, so that it is taken in the very moment in which the learner agrees; how often it was refused.
 fn promote_soonest(gated: &mut Gated, id: u64) -> Result<usize> {
-    for refused in 0..PROMOTE_TRIES {
+    let mut refused = 0;
+    until_some(&format!("{id:x} is promoted"), || {
         if gated.any()?.ask("/v3/cluster/member/promote", &json!({"ID": id.to_string()})).is_ok() {
-            return Ok(refused);
+            return Ok(Some(refused));
         }
+        refused += 1;
         let (voters, book) = (&gated.group.members[..3], &mut gated.book);
         voters.iter().try_for_each(|member| note_on(book, member)).context("before the promotion")?;
-        pause(10);
-    }
-    bail!("{id:x} was not promoted in {PROMOTE_TRIES} tries")
+        Ok(None)
+    })
 }
 
 fn with_learner(world: &World, base: &Path) -> Result<(Gated, usize, u64)> {
@@ -146,12 +146,11 @@ fn with_learner(world: &World, base: &Path) -> Result<(Gated, usize, u64)> {
 
 /// Why the promotion is refused, once the learner has caught up.
 fn refusal(gated: &Gated, id: u64) -> Result<String> {
-    for _ in 0..READY_LOOKS {
+    until_some(&format!("{id:x} has caught up"), || {
         match gated.any()?.ask("/v3/cluster/member/promote", &json!({"ID": id.to_string()})) {
             Ok(_) => bail!("{id:x} was promoted"),
-            Err(error) if format!("{error:#}").contains("in sync with leader") => pause(100),
-            Err(error) => return Ok(format!("{error:#}")),
+            Err(error) if format!("{error:#}").contains("in sync with leader") => Ok(None),
+            Err(error) => Ok(Some(format!("{error:#}"))),
         }
-    }
-    bail!("{id:x} does not catch up")
+    })
 }

@@ -36,7 +36,7 @@ fn added_with(world: &World, base: &Path, between: Between) -> Result<Ending> {
     ensure!(seen.state.gate_index == seen.state.relevant_index, "not off at the entry that added it: {seen:?}");
     between(&mut gated)?;
     gated.wait_off(INCREMENT).context("no leader turns it on without the new voter")?;
-    gated.group.start_as(n, "existing")?;
+    gated.group.start_as(n, "existing");
     gated.group.wait_member(n)?;
     between(&mut gated)?;
     gated.wait_on(INCREMENT)?;
@@ -63,7 +63,7 @@ fn down(world: &World, base: &Path) -> Result<Ending> {
     let mut gated = Gated::agreed(world, base)?;
     let n = gated.group.follower()?;
     let id = gated.group.id(n)?;
-    gated.group.members[n].kill()?;
+    gated.group.members[n].kill();
     gated.stays(3000, "a member that is down keeps its proposal", |seen| {
         seen.is_on(INCREMENT) && seen.said(INCREMENT, id) == Some(true)
     })?;
@@ -71,7 +71,7 @@ fn down(world: &World, base: &Path) -> Result<Ending> {
     let other = (0..3).find(|other| *other != n && *other != leader).context("there are three")?;
     gated.group.move_leader(other)?;
     gated.stays(1000, "a change of leader meanwhile flips nothing", |seen| seen.is_on(INCREMENT))?;
-    gated.group.restart(n)?;
+    gated.group.restart(n);
     gated.group.wait_member(n)?;
     gated.wait_on(INCREMENT)?;
     gated.expect_history(&["AGREED: AtomicIncrement"])?;

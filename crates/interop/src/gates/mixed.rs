@@ -1,6 +1,6 @@
 //! Ours beside real etcd 3.7: no feature is on, and nothing of ours reaches the log, until the last real one is replaced.
 
-use std::{path::Path, time::Duration};
+use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
 use proto::Version;
@@ -8,13 +8,7 @@ use serde_json::json;
 
 use super::{
     super::{
-        cluster::{
-            Ending, Scenario, World,
-            group::Group,
-            member::Host,
-            mixed::{stays, wait_until},
-            verdict,
-        },
+        cluster::{Ending, Scenario, World, group::Group, member::Host, mixed::wait_version, verdict},
         http::Http,
         peer,
         server::Program,
@@ -31,8 +25,6 @@ pub const SCENARIOS: &[Scenario] = &[
 ];
 
 const BOTH: &str = "AtomicIncrement=true,PersistedLeaseCheckpoints=true";
-const END_MAX: Duration = Duration::from_secs(25);
-const DECIDE_MAX: Duration = Duration::from_secs(20);
 const REFUSED_STAYS_MS: u64 = 6000;
 
 fn one_etcd(world: &World, base: &Path) -> Result<Ending> {
@@ -50,7 +42,7 @@ fn two_etcd(world: &World, base: &Path) -> Result<Ending> {
 /// The first of `programs` is ours.
 fn replaced(world: &World, base: &Path, programs: &[&Program]) -> Result<(String, Gated)> {
     let group = Group::found(base, programs, &[])?;
-    wait_until(DECIDE_MAX, || stays(&group, "3.7.0"))?;
+    wait_version(&group, "3.7.0")?;
     for n in 0..programs.len() {
         group.move_leader(n)?;
         nothing_on(world, &group)?;
@@ -113,7 +105,7 @@ fn clean_logs(group: &Group) -> Result<usize> {
 /// A real etcd 3.7 that is to join at 3.8 ends by itself; the others go on, and the gate comes back with its removal.
 fn older_is_refused(world: &World, gated: &mut Gated) -> Result<String> {
     let n = gated.group.add("older", &world.etcd, Host::default(), true)?;
-    let status = gated.group.members[n].wait_end(END_MAX)?;
+    let status = gated.group.members[n].wait_end()?;
     let log = gated.group.members[n].log_text();
     ensure!(
         log.contains("incompatible with current running cluster"),
@@ -142,7 +134,7 @@ fn newer_etcd(world: &World, base: &Path) -> Result<Ending> {
         || newer.log_text().contains("412")
         || newer.log_text().contains("Precondition");
     ensure!(told, "nobody says that it was refused; it says:\n{}", newer.log_tail());
-    newer.kill()?;
+    newer.kill();
     let well = gated.finish().context("the others go on")?;
     Ok(Ending::Well(well))
 }

@@ -17,14 +17,14 @@ const BOTH: &str = "AtomicIncrement=true,PersistedLeaseCheckpoints=true";
 fn one_step(world: &World, base: &Path) -> Result<Ending> {
     let program = proposing(&world.ours, BOTH);
     let hosts = vec![Host::default(); 3];
-    let mut gated = Gated::with(Group::prepare(base, &[&program, &program, &program], &hosts, &[])?);
+    let mut gated = Gated::with(Group::prepare(base, &[&program, &program, &program], &hosts, &[]));
     for n in [0, 1] {
-        gated.group.start_as(n, "new")?;
+        gated.group.start_as(n, "new");
     }
     gated.group.wait_ready()?;
     gated.stays(1500, "off while the third is away", |seen| seen.state.on.is_empty())?;
     let away = gated.look()?;
-    gated.group.start_as(2, "new")?;
+    gated.group.start_as(2, "new");
     gated.group.wait_member(2)?;
     let all = |seen: &super::book::Seen| seen.is_on(INCREMENT) && seen.is_on(CHECKPOINTS);
     let seen = gated.wait("both are on", all)?;
@@ -32,7 +32,7 @@ fn one_step(world: &World, base: &Path) -> Result<Ending> {
     ensure!(changes[0].index == seen.state.gate_index, "the gate is of {}", seen.state.gate_index);
     let well = gated.finish()?;
     pause(200);
-    gated.group.stop_all()?;
+    gated.group.stop_all();
     let order = order(&gated.group.members[0].dir, changes[0].index)?;
     Ok(Ending::Well(format!("before: {}; {order}; {well}", away[0].reasons(INCREMENT))))
 }

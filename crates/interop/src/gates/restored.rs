@@ -1,13 +1,16 @@
 //! Clusters that begin at 3.7, from a snapshot, or from one member's dir: they have neither gate nor proposals, and agree
 //! anew where the version has a gate.
 
-use std::{path::Path, time::Duration};
+use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
 use serde_json::json;
 
 use super::{
-    super::cluster::{Ending, Scenario, World, faults::pause, storage_faults::tool, verdict},
+    super::{
+        cluster::{Ending, Scenario, World, faults::pause, verdict},
+        tool,
+    },
     gated::{Gated, INCREMENT, increment, proposing, refused_increment, value},
 };
 
@@ -30,7 +33,7 @@ fn held(world: &World, base: &Path) -> Result<Ending> {
     refused_increment(&gated.group.members[0])?;
     ensure!(gated.history()?.is_empty(), "there is a history");
     let well = gated.finish()?;
-    gated.group.stop_all()?;
+    gated.group.stop_all();
     for member in &gated.group.members {
         super::log::check_nothing_newer(&member.dir, proto::Version::new(3, 7))?;
     }
@@ -52,15 +55,15 @@ fn restored(world: &World, base: &Path, utl: &Path, carries_along: bool) -> Resu
     let old = gated.history()?;
     let file = base.join("snapshot.db");
     let endpoint = gated.group.members[1].endpoint();
-    tool(&world.etcdctl, &["--endpoints", &endpoint, "snapshot", "save", &file.to_string_lossy()])?;
-    gated.group.stop_all()?;
+    tool::run(&world.etcdctl, &["--endpoints", &endpoint, "snapshot", "save", &file.to_string_lossy()])?;
+    gated.group.stop_all();
     let initial = gated.group.initial();
     for member in &mut gated.group.members {
         member.dir = base.join(format!("{}-restored", member.name));
         let (file, dir) = (file.to_string_lossy(), member.dir.to_string_lossy().into_owned());
         let url = member.peer_url();
         let words = ["snapshot", "restore", &file, "--name", &member.name, "--initial-cluster", &initial];
-        tool(utl, &[&words[..], &["--initial-advertise-peer-urls", &url, "--data-dir", &dir]].concat())?;
+        tool::run(utl, &[&words[..], &["--initial-advertise-peer-urls", &url, "--data-dir", &dir]].concat())?;
     }
     // Another life: indices begin anew.
     let mut gated = Gated::with(gated.group);
@@ -71,8 +74,8 @@ fn restored(world: &World, base: &Path, utl: &Path, carries_along: bool) -> Resu
     ensure!(!seen.is_on(INCREMENT), "on in a cluster that never agreed: {seen:?}");
     gated.expect_history(&[])?;
     for member in &gated.group.members {
-        let mended = member.log_text().contains("it is of another cluster");
-        ensure!(mended == carries_along, "{}: gate removed at start: {mended}", member.name);
+        let removed = member.log_text().contains("it is of another cluster");
+        ensure!(removed == carries_along, "{}: gate removed at start: {removed}", member.name);
     }
     gated.restart_with(2, "AtomicIncrement=true")?;
     gated.wait_on(INCREMENT)?;
@@ -88,17 +91,17 @@ fn young(world: &World, base: &Path) -> Result<Ending> {
     let index = gated.wait_on(INCREMENT)?.state.gate_index;
     let file = base.join("snapshot.db").to_string_lossy().into_owned();
     let endpoint = gated.group.members[0].endpoint();
-    tool(&world.etcdctl, &["--endpoints", &endpoint, "snapshot", "save", &file])?;
-    gated.group.stop_all()?;
+    tool::run(&world.etcdctl, &["--endpoints", &endpoint, "snapshot", "save", &file])?;
+    gated.group.stop_all();
     let others = (1..=index).map(|n| format!("other{n}=http://127.0.0.1:{n}"));
     let member = &mut gated.group.members[0];
     let initial = [member.entry()].into_iter().chain(others).collect::<Vec<_>>().join(",");
     member.dir = base.join("restored");
     let (url, dir) = (member.peer_url(), member.dir.to_string_lossy().into_owned());
     let words = ["snapshot", "restore", &file, "--name", &member.name, "--initial-cluster", &initial];
-    tool(&world.etcdutl, &[&words[..], &["--initial-advertise-peer-urls", &url, "--data-dir", &dir]].concat())?;
-    member.start(&initial, "new", &[])?;
-    member.wait_log("no leader was ever elected: it is of another cluster", Duration::from_secs(20))?;
+    tool::run(&world.etcdutl, &[&words[..], &["--initial-advertise-peer-urls", &url, "--data-dir", &dir]].concat())?;
+    member.start(&initial, "new", &[]);
+    member.wait_log(0, &["no leader was ever elected: it is of another cluster"])?;
     Ok(Ending::Well(format!("on at {index}, removed from a log that begins with {} entries", index + 1)))
 }
 
@@ -121,12 +124,12 @@ fn forced(world: &World, base: &Path) -> Result<Ending> {
     // What the member has not written down as committed is dropped, as in etcd: one more entry writes it down.
     gated.any()?.ask("/v3/kv/put", &json!({"key": "eA==", "value": "eA=="}))?;
     gated.wait("all have all", |_| true)?;
-    gated.group.stop_all()?;
+    gated.group.stop_all();
     gated.group.members.truncate(1);
     let initial = gated.group.initial();
     // It now says off, so that what it said before would show.
     gated.set_flag(0, "AtomicIncrement=false");
-    gated.group.members[0].start(&initial, "existing", &["--force-new-cluster"])?;
+    gated.group.members[0].start(&initial, "existing", &["--force-new-cluster"]);
     gated.group.wait_member(0)?;
     let mut gated = Gated::with(gated.group);
     let seen = gated.wait_said(INCREMENT, 0, 1)?;

@@ -12,9 +12,13 @@ use std::{
 };
 
 use anyhow::{Result, ensure};
+use harness::Signal;
 
 use super::{
-    super::cluster::{Ending, Scenario, World, faults::pause, member::Member, traffic::Traffic, verdict},
+    super::{
+        cluster::{Ending, Scenario, World, faults::pause, member::Member, traffic::Traffic, verdict},
+        wait::until_some,
+    },
     book::{Book, Seen},
     gated::{Gated, INCREMENT, OFF, ON},
 };
@@ -73,9 +77,9 @@ fn watched(world: &World, base: &Path) -> Result<Ending> {
         gated.kill_leader()?;
         roll(&mut gated, ON)?;
         let leader = gated.group.leader()?;
-        gated.group.members[leader].signal("STOP")?;
+        gated.group.members[leader].signal(Signal::STOP)?;
         pause(2000);
-        gated.group.members[leader].signal("CONT")?;
+        gated.group.members[leader].signal(Signal::CONT)?;
         pause(500);
     }
     let figures = verdict::finish(traffic, &mut gated.group)?;
@@ -87,13 +91,19 @@ fn watched(world: &World, base: &Path) -> Result<Ending> {
     Ok(Ending::Well(format!("{answers} answers at {indices} indices agree, {changes} changes; {figures}")))
 }
 
-/// One after the other, by kill -9.
+/// Restarts one member after the other with kill -9. The next one follows when the proposal of the one before has arrived:
+/// a member that ends earlier may propose nothing.
 fn roll(gated: &mut Gated, value: &str) -> Result<()> {
     for n in 0..3 {
         gated.set_flag(n, value);
-        gated.group.members[n].kill()?;
-        gated.group.restart(n)?;
+        gated.group.members[n].kill();
+        gated.group.restart(n);
         gated.group.wait_member(n)?;
+        let id = gated.group.id(n)?;
+        let member = &gated.group.members[n];
+        until_some(&format!("{} has proposed {value}", member.name), || {
+            Ok((Seen::ask(member)?.said(INCREMENT, id) == Some(value == ON)).then_some(()))
+        })?;
     }
     Ok(())
 }

@@ -20,7 +20,10 @@ use anyhow::{Context, Result, ensure};
 use random::Random;
 use serde_json::json;
 
-use super::server::{Program, Server};
+use super::{
+    own_dir::in_own_dir,
+    server::{Program, Server},
+};
 use found::Found;
 use scope::Scope;
 use truth::Truth;
@@ -50,14 +53,8 @@ pub fn run(args: &Args, program: &Path) -> Result<ExitCode> {
     let mut program = Program::lockgate(program);
     // Snapshots and new log segments happen within a run.
     program.flags.extend(["--snapshot-count=300".to_owned(), "--max-wals=2".to_owned()]);
-    let temp = tempfile::tempdir()?;
-    let dir = temp.path().join("data");
     let start = Instant::now();
-    let outcome = rounds(&program, &dir, args.rounds, &mut Random::new(seed));
-    if outcome.is_err() {
-        let kept = temp.keep();
-        println!("the data dir and the log are kept in {}", kept.display());
-    }
+    let outcome = in_own_dir(|dir| rounds(&program, &dir.join("data"), args.rounds, &mut Random::new(seed)));
     println!("SEED {seed}");
     let counts = outcome?;
     println!(
@@ -107,7 +104,7 @@ fn rounds(program: &Program, dir: &Path, rounds: u64, rng: &mut Random) -> Resul
         }
         hash = Some(now);
         if round % 2 == 0 {
-            server.kill()?
+            server.kill()
         } else {
             server.stop()?
         }

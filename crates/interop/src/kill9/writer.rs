@@ -53,7 +53,7 @@ pub fn load_and_kill(
             });
         }
         thread::sleep(life / 2);
-        server.kill()?;
+        server.kill();
         stopped.store(true, Ordering::Relaxed);
         let join = |worker: thread::ScopedJoinHandle<'_, Result<Outcome>>| {
             worker.join().map_err(|_| anyhow::anyhow!("a writer panicked"))?

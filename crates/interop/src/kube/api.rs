@@ -1,64 +1,51 @@
 //! One API server as a process on a store that runs elsewhere.
 
 use std::{
-    fs::{self, File},
+    fs,
     net::TcpStream,
     path::{Path, PathBuf},
-    process::{Child, Command, Stdio},
-    thread,
-    time::{Duration, Instant},
+    process::Command,
 };
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
+use harness::Process;
 
-use super::super::{
-    cluster::{World, member},
-    server::{Program, Server},
+use super::{
+    super::{
+        cluster::World,
+        server::{Program, Server, endpoint},
+        wait::until_some,
+    },
+    sets::ANY,
 };
 
-const READY_MAX: Duration = Duration::from_secs(30);
-const POLL: Duration = Duration::from_millis(20);
-
+/// Dropping it kills it.
 pub struct Api {
-    child: Child,
+    process: Process,
     pub kubeconfig: PathBuf,
-    log: PathBuf,
 }
 
 impl Api {
     /// Starts on `dir` and waits until it serves.
     pub fn start(world: &World, dir: &Path, stores: &[String], flags: &[&str]) -> Result<Api> {
         fs::create_dir_all(dir)?;
-        let address = format!("127.0.0.1:{}", member::free_port()?);
-        let log = dir.with_extension("log");
-        let out = File::options().create(true).append(true).open(&log)?;
-        let child = Command::new(&world.ours.path)
-            .args(["apiserver", "--etcd-servers", &stores.join(","), "--listen", &address, "--data-dir"])
+        let ports_file = dir.with_extension("ports");
+        let mut command = Command::new(&world.ours.path);
+        command
+            .args(["apiserver", "--etcd-servers", &stores.join(","), "--listen", ANY, "--data-dir"])
             .arg(dir)
+            .arg("--ports-file")
+            .arg(&ports_file)
             .args(flags)
-            .env_clear()
-            .stdin(Stdio::null())
-            .stderr(out.try_clone()?)
-            .stdout(out)
-            .spawn()
-            .with_context(|| format!("failed to start {}", world.ours.path.display()))?;
-        let mut api = Api { child, kubeconfig: dir.join("admin.kubeconfig"), log };
-        api.wait(&address)?;
+            .env_clear();
+        let process = Process::start_appending(command, &dir.with_extension("log"));
+        let mut api = Api { process, kubeconfig: dir.join("admin.kubeconfig") };
+        let address = endpoint(&mut api.process, &ports_file, "api")?;
+        until_some("the API server serves", || {
+            api.check_well()?;
+            Ok((api.kubeconfig.is_file() && TcpStream::connect(&address).is_ok()).then_some(()))
+        })?;
         Ok(api)
-    }
-
-    fn wait(&mut self, address: &str) -> Result<()> {
-        let start = Instant::now();
-        while start.elapsed() < READY_MAX {
-            if let Some(status) = self.child.try_wait()? {
-                bail!("the API server ended with {status}:\n{}", self.log_text());
-            }
-            if self.kubeconfig.is_file() && TcpStream::connect(address).is_ok() {
-                return Ok(());
-            }
-            thread::sleep(POLL);
-        }
-        bail!("the API server does not serve after {READY_MAX:?}:\n{}", self.log_text())
     }
 
     /// The key of its authority.
@@ -67,16 +54,16 @@ impl Api {
     }
 
     pub fn pid(&self) -> u32 {
-        self.child.id()
+        self.process.id()
     }
 
     pub fn log_text(&self) -> String {
-        fs::read_to_string(&self.log).unwrap_or_default()
+        self.process.log()
     }
 
     /// It must still run, and must not have panicked anywhere.
     pub fn check_well(&mut self) -> Result<()> {
-        if let Some(status) = self.child.try_wait()? {
+        if let Some(status) = self.process.status() {
             bail!("the API server ended by itself with {status}:\n{}", self.log_text());
         }
         let log = self.log_text();
@@ -84,13 +71,6 @@ impl Api {
             bail!("the API server panicked: {line}");
         }
         Ok(())
-    }
-}
-
-impl Drop for Api {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }
 

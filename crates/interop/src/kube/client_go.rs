@@ -33,21 +33,21 @@ fn on_ours(world: &World, base: &Path) -> Result<Ending> {
 /// What programs are made of: clientsets with protobuf bodies, elections, mappers, pagers, watches that go on.
 fn typed(world: &World, base: &Path) -> Result<Ending> {
     let mut pair = Pair::start(world, base, &world.ours)?;
-    let said = finish(command(world, "clients", &[&pair.api])?.spawn().context("failed to run client-go")?)?;
+    let said = finish(start(command(world, "clients", &[&pair.api])?)?)?;
     pair.api.check_well()?;
     Ok(Ending::Well(said))
 }
 
 /// With and without WatchList, at once: each waits for the back-off of client-go most of the time.
-fn both(world: &World, base: &Path, start: impl Fn(&Path) -> Result<Pair>) -> Result<Ending> {
+fn both(world: &World, base: &Path, pair: impl Fn(&Path) -> Result<Pair>) -> Result<Ending> {
     let mut running = Vec::new();
     for streamed in ["true", "false"] {
         let dir = base.join(streamed);
         std::fs::create_dir_all(&dir)?;
-        let pair = start(&dir)?;
+        let pair = pair(&dir)?;
         let mut command = command(world, "informer", &[&pair.api])?;
         command.args(["-etcd", &pair.store.endpoint]).env("KUBE_FEATURE_WatchListClient", streamed);
-        running.push((command.spawn().context("failed to run client-go")?, pair));
+        running.push((start(command)?, pair));
     }
     let mut said = Vec::new();
     for (child, mut pair) in running {
@@ -60,16 +60,18 @@ fn both(world: &World, base: &Path, start: impl Fn(&Path) -> Result<Pair>) -> Re
 /// The program of `interop/client-go` in one of its modes.
 pub fn program(world: &World, mode: &str) -> Result<Command> {
     let mut command = Command::new(peer::find(&world.cache.join(CLIENTS), "client-go", "scenario")?);
-    listened_to(&mut command).arg(mode);
+    command.arg(mode);
     Ok(command)
 }
 
-/// With what it says kept for `finish`.
-pub fn listened_to(command: &mut Command) -> &mut Command {
-    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped())
+/// Starts a client whose output `finish` returns. It ends with this program.
+pub fn start(mut command: Command) -> Result<Child> {
+    let failed = format!("failed to run {}", command.get_program().display());
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    harness::spawn_child(command).context(failed)
 }
 
-/// The same, against these servers.
+/// The program of `interop/client-go` in one of its modes, against these servers.
 pub fn command(world: &World, mode: &str, apis: &[&Api]) -> Result<Command> {
     let mut command = program(world, mode)?;
     for api in apis {

@@ -3,7 +3,7 @@
 
 use std::{fs, path::Path, process::Command};
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 
 use super::{
     super::{
@@ -12,7 +12,7 @@ use super::{
         peer,
     },
     api::Pair,
-    client_go::{finish, listened_to},
+    client_go::{finish, start},
 };
 
 pub const SCENARIOS: &[Scenario] = &[Scenario { name: "controller-runtime: a manager", short: false, run: managers }];
@@ -24,8 +24,8 @@ fn managers(world: &World, base: &Path) -> Result<Ending> {
         fs::create_dir_all(&dir)?;
         let mut pair = Pair::start(world, &dir, &world.ours)?;
         let mut command = Command::new(peer::find(&world.cache.join(CLIENTS), "controller-runtime", age)?);
-        listened_to(&mut command).arg("-kubeconfig").arg(&pair.api.kubeconfig);
-        said.push(format!("{age}: {}", finish(command.spawn().context("failed to run controller-runtime")?)?));
+        command.arg("-kubeconfig").arg(&pair.api.kubeconfig);
+        said.push(format!("{age}: {}", finish(start(command)?)?));
         pair.api.check_well()?;
     }
     Ok(Ending::Well(said.join("; ")))

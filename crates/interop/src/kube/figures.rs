@@ -6,16 +6,17 @@ use std::{
     time::{Duration, Instant},
 };
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 use serde_json::Value;
 
 use super::{
     super::{
         cluster::{Ending, Scenario, World},
         server::Server,
+        wait::until_some,
     },
     api::Api,
-    client_go::{finish, program},
+    client_go::{finish, program, start},
     kubectl::newest,
     real::{Real, is_ready},
 };
@@ -60,7 +61,8 @@ fn round_of_ours(world: &World, base: &Path) -> Result<Round> {
     let begin = Instant::now();
     let api = Api::start(world, &base.join("api"), std::slice::from_ref(&store.endpoint), &[])?;
     // Asked in the same way as the other, whose answer takes a kubectl.
-    ensure!(is_ready(&newest(world)?, &api.kubeconfig)?, "it serves, and is not ready");
+    let kubectl = newest(world)?;
+    until_some("it is ready", || Ok(is_ready(&kubectl, &api.kubeconfig)?.then_some(())))?;
     let start = begin.elapsed();
     Ok(Round { start, figures: load(world, &api.kubeconfig, &[api.pid(), store.pid()])? })
 }
@@ -82,7 +84,7 @@ fn load(world: &World, kubeconfig: &Path, pids: &[u32]) -> Result<Value> {
     for pid in pids {
         command.args(["-pid", &pid.to_string()]);
     }
-    let said = finish(command.spawn().context("failed to run client-go")?)?;
+    let said = finish(start(command)?)?;
     serde_json::from_str(&said).with_context(|| format!("not figures: {said}"))
 }
 

@@ -4,7 +4,7 @@ use std::{
     ffi::OsString,
     fs,
     path::{Path, PathBuf},
-    process::{Command, Stdio},
+    process::Command,
     thread,
 };
 
@@ -14,7 +14,7 @@ use super::{
     super::{
         cluster::{Ending, Scenario, World},
         peer::{self, Program},
-        root,
+        root, tool,
     },
     api::Pair,
     script::{self, Step},
@@ -101,16 +101,11 @@ impl Shell {
 
     /// Exit code, and what was said on either channel.
     pub fn channels(&self, command: &str) -> Result<(i32, String, String)> {
-        let output = Command::new("bash")
-            .args(["-c", &format!(". ./prelude.sh\n{command}")])
-            .current_dir(&self.files)
-            .env("PATH", &self.path)
-            // The cache of discovery lives at home.
-            .env("HOME", &self.files)
-            .envs(self.env.iter().map(|(name, value)| (name, value)))
-            .stdin(Stdio::null())
-            .output()
-            .context("failed to run bash")?;
+        let mut bash = Command::new("bash");
+        bash.args(["-c", &format!(". ./prelude.sh\n{command}")]).current_dir(&self.files).env("PATH", &self.path);
+        // The cache of discovery lives at home.
+        bash.env("HOME", &self.files).envs(self.env.iter().map(|(name, value)| (name, value)));
+        let output = tool::output(bash)?;
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         Ok((output.status.code().unwrap_or(-1), text(&output.stdout), text(&output.stderr)))
     }

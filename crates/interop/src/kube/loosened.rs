@@ -27,7 +27,7 @@ pub fn forged_rows(sets: &Sets<'_>, controller: &Path) -> Result<String> {
     ];
     for (spec, way) in &specs {
         forge(sets, spec).with_context(|| format!("forging {spec}"))?;
-        let mut running = sets.controller("1.5.0", controller, &["--lease-seconds", "3"])?;
+        let mut running = sets.controller("1.5.0", controller, &["--lease-seconds", "3"]);
         sets.until_rows(ROWS).with_context(|| format!("{spec}: {}", running.log_text()))?;
         sets.until_condition("featuregate", "cluster", "FeatureSetInForce", "True TechPreviewNoUpgrade")?;
         running.check_well()?;

@@ -1,22 +1,19 @@
 //! `lockgate ofrep` read by the stock OpenFeature provider of another language (`interop/python-ofrep`).
 
-use std::{
-    path::Path,
-    process::{Command, Stdio},
-};
+use std::{path::Path, process::Command};
 
 use anyhow::{Context, Result};
 
 use super::{
     super::{
-        cluster::{Ending, Scenario, World, member},
+        cluster::{Ending, Scenario, World},
         fetch::CLIENTS,
         peer, root,
         server::{Program, Server},
     },
     api::Api,
-    client_go::finish,
-    sets::{EVERYWHERE, METRICS, NO_UPGRADES, PREVIEWS, Process, Sets},
+    client_go::{finish, start},
+    sets::{ANY, EVERYWHERE, METRICS, NO_UPGRADES, PREVIEWS, Running, Sets},
 };
 
 pub const SCENARIOS: &[Scenario] = &[Scenario { name: "OFREP: stock provider of Python", short: true, run: python }];
@@ -34,9 +31,11 @@ fn python(world: &World, base: &Path) -> Result<Ending> {
         sets.good(&["apply", "-f", &sets.manifest("1.5.0", name)])?;
     }
     let mut running = Vec::new();
-    let metrics = format!("127.0.0.1:{}", member::free_port()?);
+    let mut metrics = String::new();
     for version in ["1.4.0", "1.5.0"] {
-        running.push(sets.controller(version, &api.kubeconfig, &["--metrics-listen", &metrics])?);
+        let mut controller = sets.controller(version, &api.kubeconfig, &[]);
+        metrics = controller.endpoint("metrics")?;
+        running.push(controller);
         sets.ours(&["gates", "version", "begin", version, "--wait-seconds", "90"])?;
         sets.ours(&["gates", "version", "complete", version])?;
         // Whoever holds the lease reports its own version, so the older one has to go.
@@ -44,29 +43,24 @@ fn python(world: &World, base: &Path) -> Result<Ending> {
             running.clear();
         }
     }
-    let listen = format!("127.0.0.1:{}", member::free_port()?);
-    let (config, log) = (api.kubeconfig.display().to_string(), base.join("ofrep.log"));
-    let args = ["ofrep", "--listen", &listen, "--kubeconfig", &config, "--store-endpoints", &store.endpoint];
-    running.push(Process::start(world, &args, log)?);
+    let config = api.kubeconfig.display().to_string();
+    let args = ["ofrep", "--listen", ANY, "--kubeconfig", &config, "--store-endpoints", &store.endpoint];
+    let mut ofrep = Running::start(world, &args, &base.join("ofrep.log"));
+    let listen = ofrep.endpoint("ofrep")?;
+    running.push(ofrep);
     let mut said = ask(world, &listen, "default")?;
     sets.choose("TechPreviewNoUpgrade")?;
     said = format!("{said} in Default, {} in TechPreviewNoUpgrade", ask(world, &listen, "preview")?);
     sets.until_condition("clusteroperator", "config-operator", "Upgradeable", NO_UPGRADES)?;
     sets.check_metrics(&metrics, METRICS)?;
-    running.iter_mut().try_for_each(Process::check_well)?;
+    running.iter_mut().try_for_each(Running::check_well)?;
     api.check_well()?;
     Ok(Ending::Well(said))
 }
 
 fn ask(world: &World, listen: &str, phase: &str) -> Result<String> {
     let python = peer::find(&world.cache.join(CLIENTS), "python-ofrep", "venv/bin/python")?;
-    let child = Command::new(python)
-        .arg(root()?.join("interop/python-ofrep/scenario.py"))
-        .args([&format!("http://{listen}"), phase])
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .context("failed to run Python")?;
-    finish(child).with_context(|| format!("the set is {phase}"))
+    let mut command = Command::new(python);
+    command.arg(root()?.join("interop/python-ofrep/scenario.py")).args([&format!("http://{listen}"), phase]);
+    finish(start(command)?).with_context(|| format!("the set is {phase}"))
 }

@@ -1,11 +1,8 @@
 //! The dynamic API of Kubernetes' Python client (`interop/python-kube`).
 
-use std::{
-    path::Path,
-    process::{Command, Stdio},
-};
+use std::{path::Path, process::Command};
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 
 use super::{
     super::{
@@ -14,7 +11,7 @@ use super::{
         peer, root,
     },
     api::Pair,
-    client_go::finish,
+    client_go::{finish, start},
 };
 
 pub const SCENARIOS: &[Scenario] = &[Scenario { name: "Python: dynamic client", short: true, run: dynamic }];
@@ -22,17 +19,11 @@ pub const SCENARIOS: &[Scenario] = &[Scenario { name: "Python: dynamic client", 
 fn dynamic(world: &World, base: &Path) -> Result<Ending> {
     let mut pair = Pair::start(world, base, &world.ours)?;
     let python = peer::find(&world.cache.join(CLIENTS), "python-kube", "venv/bin/python")?;
-    let child = Command::new(python)
-        .arg(root()?.join("interop/python-kube/scenario.py"))
-        .arg(&pair.api.kubeconfig)
-        // It keeps discovery in the temporary directory.
-        .env("TMPDIR", base)
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .context("failed to run Python")?;
-    let said = finish(child)?;
+    let mut command = Command::new(python);
+    command.arg(root()?.join("interop/python-kube/scenario.py")).arg(&pair.api.kubeconfig);
+    // It keeps discovery in the temporary directory.
+    command.env("TMPDIR", base);
+    let said = finish(start(command)?)?;
     pair.api.check_well()?;
     Ok(Ending::Well(said))
 }

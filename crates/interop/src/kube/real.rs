@@ -1,20 +1,22 @@
 //! A real kube-apiserver on a store, and the stories of `interop/kubectl/shared.txt` in which it shares one with ours.
 
 use std::{
-    fs::{self, File},
+    fs,
     path::{Path, PathBuf},
-    process::{Child, Command, Stdio},
-    thread,
+    process::Command,
     time::{Duration, Instant},
 };
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
+use harness::{Port, Process};
 
 use super::{
     super::{
-        cluster::{Ending, Scenario, World, member},
+        cluster::{Ending, Scenario, World},
         peer, root,
         server::Server,
+        tool,
+        wait::until_some,
     },
     api::Api,
     kubectl::{Shell, newest},
@@ -28,10 +30,10 @@ pub const OLDEST: &str = "kube-apiserver-1.30.14";
 pub const SCENARIOS: &[Scenario] =
     &[Scenario { name: "kube-apiserver: one store with ours", short: false, run: shared }];
 
-const READY_MAX: Duration = Duration::from_secs(60);
-
 pub struct Real {
-    child: Child,
+    /// Killed before its port is released.
+    process: Process,
+    _port: Port,
     pub kubeconfig: PathBuf,
     pub took: Duration,
 }
@@ -45,61 +47,45 @@ impl Real {
 
     pub fn start_release(release: &str, world: &World, dir: &Path, store: &str, key: &Path) -> Result<Real> {
         fs::create_dir_all(dir)?;
-        let (port, tokens) = (member::free_port()?, dir.join("tokens.csv"));
+        let (port, tokens) = (Port::reserve(), dir.join("tokens.csv"));
         fs::write(&tokens, ::requests::TOKENS)?;
         let program = peer::find(&world.cache, release, "kube-apiserver")?;
-        let out = File::create(dir.join("log"))?;
         let start = Instant::now();
-        let child = Command::new(&program)
-            .args([format!("--etcd-servers=http://{store}"), format!("--secure-port={port}")])
+        let mut command = Command::new(program);
+        command
+            .args([format!("--etcd-servers=http://{store}"), format!("--secure-port={}", port.number())])
             .args(["--bind-address=127.0.0.1", "--service-account-issuer=https://kubernetes.default.svc"])
             .args(["--authorization-mode=RBAC", "--service-cluster-ip-range=10.0.0.0/24"])
             .args([named("service-account-key-file", &key.with_extension("crt"))])
             .arg(named("service-account-signing-key-file", key))
-            .args([named("token-auth-file", &tokens), named("cert-dir", &dir.join("certs"))])
-            .stdin(Stdio::null())
-            .stderr(out.try_clone()?)
-            .stdout(out)
-            .spawn()
-            .with_context(|| format!("failed to start {}", program.display()))?;
+            .args([named("token-auth-file", &tokens), named("cert-dir", &dir.join("certs"))]);
+        let process = Process::start(command, &dir.with_extension("log"));
         let kubeconfig = dir.join("kubeconfig");
-        fs::write(&kubeconfig, config(port))?;
-        let mut real = Real { child, kubeconfig, took: Duration::ZERO };
-        real.wait(&newest(world)?, &dir.join("log"))?;
+        fs::write(&kubeconfig, config(port.number()))?;
+        let mut real = Real { process, _port: port, kubeconfig, took: Duration::ZERO };
+        real.wait(&newest(world)?)?;
         real.took = start.elapsed();
         Ok(real)
     }
 
-    fn wait(&mut self, kubectl: &Path, log: &Path) -> Result<()> {
-        let start = Instant::now();
-        while start.elapsed() < READY_MAX {
-            if let Some(status) = self.child.try_wait()? {
-                bail!("kube-apiserver ended with {status}: {}", fs::read_to_string(log)?);
+    fn wait(&mut self, kubectl: &Path) -> Result<()> {
+        until_some("kube-apiserver is ready", || {
+            if let Some(status) = self.process.status() {
+                bail!("kube-apiserver ended with {status}: {}", self.process.log());
             }
-            if is_ready(kubectl, &self.kubeconfig)? {
-                return Ok(());
-            }
-            thread::sleep(Duration::from_millis(20));
-        }
-        bail!("kube-apiserver is not ready after {READY_MAX:?}; its log is in {}", log.display())
+            Ok(is_ready(kubectl, &self.kubeconfig)?.then_some(()))
+        })
     }
 
     pub fn pid(&self) -> u32 {
-        self.child.id()
-    }
-}
-
-impl Drop for Real {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        self.process.id()
     }
 }
 
 pub fn is_ready(kubectl: &Path, kubeconfig: &Path) -> Result<bool> {
     let mut asked = Command::new(kubectl);
-    asked.args(["get", "--raw=/readyz", "--kubeconfig"]).arg(kubeconfig).stdin(Stdio::null());
-    Ok(asked.output()?.status.success())
+    asked.args(["get", "--raw=/readyz", "--kubeconfig"]).arg(kubeconfig);
+    Ok(tool::output(asked)?.status.success())
 }
 
 fn named(flag: &str, path: &Path) -> String {

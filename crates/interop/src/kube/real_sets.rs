@@ -11,14 +11,15 @@ use serde_json::{Value, json};
 
 use super::{
     super::{
-        cluster::{Ending, Scenario, World, member},
+        cluster::{Ending, Scenario, World},
         http::Http,
         server::Server,
+        wait::until_some,
     },
     api::Api,
     loosened,
     real::{KUBERNETES, OLDEST, Real},
-    sets::{EVERYWHERE, METRICS, NO_UPGRADES, PREVIEWS, Process, Sets},
+    sets::{ANY, EVERYWHERE, METRICS, NO_UPGRADES, PREVIEWS, Running, Sets},
 };
 
 pub const SCENARIOS: &[Scenario] = &[
@@ -50,12 +51,12 @@ fn feature_sets(world: &World, base: &Path, release: &str) -> Result<Ending> {
     let controller = account(&sets, base, "controller")?;
     let follower = account(&sets, base, "follower")?;
 
-    let mut running = vec![sets.controller("1.4.0", &controller, &[])?];
+    let mut running = vec![sets.controller("1.4.0", &controller, &[])];
     begin_and_complete(&sets, "1.4.0").with_context(|| running[0].log_text())?;
     running[0].check_well()?;
     running.clear();
-    let metrics = format!("127.0.0.1:{}", member::free_port()?);
-    running.push(sets.controller("1.5.0", &controller, &["--metrics-listen", &metrics])?);
+    running.push(sets.controller("1.5.0", &controller, &[]));
+    let metrics = running[0].endpoint("metrics")?;
     begin_and_complete(&sets, "1.5.0").with_context(|| running[0].log_text())?;
     sets.until_rows("1.4.0: 1.5.0:A")?;
     sets.until_condition("clusteroperator", "config-operator", "Upgradeable", "True AsExpected")?;
@@ -67,9 +68,9 @@ fn feature_sets(world: &World, base: &Path, release: &str) -> Result<Ending> {
     follow(&sets, base, &follower)?;
     ask(world, &sets, base, &follower)?;
     let roles = roles(&sets, &controller, &follower)?;
-    let writes = quiet(&sets)?;
+    let writes = quiet(&sets, &metrics)?;
     sets.check_metrics(&metrics, METRICS)?;
-    running.iter_mut().try_for_each(Process::check_well)?;
+    running.iter_mut().try_for_each(Running::check_well)?;
     // Everything that the controller does, it may do.
     let log = running[0].log_text();
     ensure!(!log.contains("forbidden"), "the controller lacks a role:\n{log}");
@@ -233,9 +234,10 @@ fn follow(sets: &Sets<'_>, base: &Path, kubeconfig: &Path) -> Result<()> {
 
 /// OFREP with the same rights.
 fn ask(world: &World, sets: &Sets<'_>, base: &Path, kubeconfig: &Path) -> Result<()> {
-    let (listen, config) = (format!("127.0.0.1:{}", member::free_port()?), kubeconfig.display().to_string());
-    let args = ["ofrep", "--listen", &listen, "--kubeconfig", &config];
-    let mut ofrep = Process::start(world, &args, base.join("ofrep.log"))?;
+    let config = kubeconfig.display().to_string();
+    let args = ["ofrep", "--listen", ANY, "--kubeconfig", &config];
+    let mut ofrep = Running::start(world, &args, &base.join("ofrep.log"));
+    let listen = ofrep.endpoint("ofrep")?;
     for (version, want) in [("1.4.0", "false Off"), ("1.5.0", "true TechPreview")] {
         let body = json!({"context": {"targetingKey": "x", "version": version}}).to_string();
         sets.until(want, || {
@@ -270,18 +272,25 @@ fn roles(sets: &Sets<'_>, controller: &Path, follower: &Path) -> Result<usize> {
     Ok(list.len())
 }
 
-/// When all is as it should be, nothing is written: how many objects stayed as they were.
-fn quiet(sets: &Sets<'_>) -> Result<usize> {
+/// A step of the controller that finds nothing to do writes nothing. Returns how many objects stayed as they were.
+fn quiet(sets: &Sets<'_>, metrics: &str) -> Result<usize> {
     let look = || -> Result<String> {
         let path = "jsonpath={range .items[*]}{.kind}/{.metadata.name}={.metadata.resourceVersion} {end}";
         let kinds = "featuregates,clusteroperators,clusterversions,configmaps";
         sets.good(&["get", kinds, "-n", NAMESPACE, "-o", path])
     };
-    let before = look()?;
+    let (before, done) = (look()?, steps(metrics)?);
     // A label of no meaning wakes the controller.
     sets.good(&["label", "featuregate", "cluster", "woken=yes"])?;
     let woken = look()?;
-    std::thread::sleep(std::time::Duration::from_secs(3));
+    until_some("the controller has done a step", || Ok((steps(metrics)? > done).then_some(())))?;
     ensure!(before != woken && look()? == woken, "something was written for nothing: {before} then {}", look()?);
     Ok(before.split_whitespace().count())
+}
+
+/// How many steps the controller has done.
+fn steps(metrics: &str) -> Result<u64> {
+    let said = Http::connect(metrics)?.get("/metrics")?.body;
+    let lines = said.lines().filter(|line| line.starts_with("lockgate_gates_sync_total{"));
+    lines.map(|line| Ok(line.rsplit(' ').next().unwrap_or_default().parse::<u64>()?)).sum()
 }

@@ -1,23 +1,22 @@
 //! Feature sets as processes: releases with their gates, controllers, and kubectl as the one who judges.
 
 use std::{
-    fs::{self, File},
+    fs,
     path::{Path, PathBuf},
-    process::{Child, Command, Stdio},
-    thread,
-    time::{Duration, Instant},
+    process::Command,
 };
 
 use anyhow::{Context, Result, bail, ensure};
+use harness::Process;
 use serde_json::Value;
 
 use super::{
-    super::{cluster::World, http::Http},
+    super::{cluster::World, http::Http, server::endpoint, tool, wait::until_ok},
     kubectl::newest,
 };
 
-const WAIT_MAX: Duration = Duration::from_secs(90);
-const POLL: Duration = Duration::from_millis(100);
+/// A port that the system chooses.
+pub const ANY: &str = "127.0.0.1:0";
 
 /// Gates of a release: name, and the sets that it is on in.
 pub type Gates<'a> = &'a [(&'a str, &'a [&'a str])];
@@ -38,44 +37,36 @@ pub const METRICS: &[&str] = &[
     "lockgate_gates_rows 2",
 ];
 
-/// A command of ours that runs; ends when dropped.
-pub struct Process {
-    child: Child,
-    log: PathBuf,
+/// A Lockgate command that runs. Dropping it kills it.
+pub struct Running {
+    process: Process,
+    ports_file: PathBuf,
 }
 
-impl Process {
-    pub fn start(world: &World, args: &[&str], log: PathBuf) -> Result<Process> {
-        let out = File::create(&log)?;
-        let child = Command::new(&world.ours.path)
-            .args(args)
-            .env_clear()
-            .stdin(Stdio::null())
-            .stderr(out.try_clone()?)
-            .stdout(out)
-            .spawn()
-            .with_context(|| format!("failed to start {}", world.ours.path.display()))?;
-        Ok(Process { child, log })
+impl Running {
+    pub fn start(world: &World, args: &[&str], log: &Path) -> Running {
+        let ports_file = log.with_extension("ports");
+        let mut command = Command::new(&world.ours.path);
+        command.args(args).arg("--ports-file").arg(&ports_file).env_clear();
+        Running { process: Process::start(command, log), ports_file }
+    }
+
+    /// `host:port` of the command's listener of a kind, once it listens.
+    pub fn endpoint(&mut self, kind: &str) -> Result<String> {
+        endpoint(&mut self.process, &self.ports_file, kind)
     }
 
     pub fn log_text(&self) -> String {
-        fs::read_to_string(&self.log).unwrap_or_default()
+        self.process.log()
     }
 
     /// It must still run, and must not have panicked.
     pub fn check_well(&mut self) -> Result<()> {
-        if let Some(status) = self.child.try_wait()? {
+        if let Some(status) = self.process.status() {
             bail!("a process ended by itself with {status}:\n{}", self.log_text());
         }
         ensure!(!self.log_text().contains("panicked"), "a process panicked:\n{}", self.log_text());
         Ok(())
-    }
-}
-
-impl Drop for Process {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }
 
@@ -118,16 +109,27 @@ impl<'a> Sets<'a> {
     /// A command of ours that ends well: what it said.
     pub fn ours(&self, args: &[&str]) -> Result<String> {
         let mut command = Command::new(&self.world.ours.path);
-        let said = command.args(args).env_clear().env("KUBECONFIG", &self.kubeconfig).stdin(Stdio::null()).output()?;
+        command.args(args).env_clear().env("KUBECONFIG", &self.kubeconfig);
+        let said = tool::output(command)?;
         let (out, err) = (String::from_utf8_lossy(&said.stdout), String::from_utf8_lossy(&said.stderr));
         ensure!(said.status.success(), "lockgate {args:?} ended with {}: {out}{err}", said.status);
         Ok(out.into_owned())
     }
 
-    pub fn controller(&self, version: &str, kubeconfig: &Path, flags: &[&str]) -> Result<Process> {
+    pub fn controller(&self, version: &str, kubeconfig: &Path, flags: &[&str]) -> Running {
         let (toml, config) = (self.toml(version), kubeconfig.display().to_string());
-        let args = ["operator", "--gates", &toml, "--release-version", version, "--kubeconfig", &config];
-        Process::start(self.world, &[&args, flags].concat(), self.base.join(format!("controller-{version}.log")))
+        let args = [
+            "operator",
+            "--gates",
+            &toml,
+            "--release-version",
+            version,
+            "--kubeconfig",
+            &config,
+            "--metrics-listen",
+            ANY,
+        ];
+        Running::start(self.world, &[&args, flags].concat(), &self.base.join(format!("controller-{version}.log")))
     }
 
     /// The controller at `address` must be ready, lead, and tell these lines.
@@ -137,11 +139,14 @@ impl<'a> Sets<'a> {
             let answer = get(path)?;
             ensure!(answer.status == 200 && answer.body == "ok", "{path} says {} {}", answer.status, answer.body);
         }
-        let said = get("/metrics")?.body;
         let leads = r#"leader_election_master_status{name="lockgate-gates-controller"} 1"#;
-        for want in [&[leads], lines].concat() {
-            ensure!(said.lines().any(|line| line == want), "metrics lack {want}:\n{said}");
-        }
+        let said = until_ok("the metrics are as wanted", || {
+            let said = get("/metrics")?.body;
+            for want in [&[leads], lines].concat() {
+                ensure!(said.lines().any(|line| line == want), "metrics lack {want}:\n{said}");
+            }
+            Ok(said)
+        })?;
         ensure!(!said.contains(r#"lockgate_gates_sync_total{result="failed"}"#), "steps failed:\n{said}");
         Ok(())
     }
@@ -150,8 +155,8 @@ impl<'a> Sets<'a> {
     pub fn kubectl_as(&self, kubeconfig: &Path, args: &[&str]) -> Result<(bool, String)> {
         let mut command = Command::new(&self.kubectl);
         // The cache of discovery lives at home.
-        command.args(args).env("KUBECONFIG", kubeconfig).env("HOME", &self.base).stdin(Stdio::null());
-        let said = command.output().context("failed to run kubectl")?;
+        command.args(args).env("KUBECONFIG", kubeconfig).env("HOME", &self.base);
+        let said = tool::output(command)?;
         let text = String::from_utf8_lossy(&[said.stdout, said.stderr].concat()).into_owned();
         Ok((said.status.success(), text))
     }
@@ -215,14 +220,10 @@ impl<'a> Sets<'a> {
 
     /// Asks until the answer is this.
     pub fn until(&self, want: &str, ask: impl Fn() -> Result<String>) -> Result<()> {
-        let start = Instant::now();
-        loop {
-            let said = ask();
-            match said {
-                Ok(said) if said == want => return Ok(()),
-                said if start.elapsed() > WAIT_MAX => bail!("after {WAIT_MAX:?} it is not {want:?} but {said:?}"),
-                _ => thread::sleep(POLL),
-            }
-        }
+        until_ok(&format!("it is {want:?}"), || {
+            let said = ask()?;
+            ensure!(said == want, "it is {said:?}");
+            Ok(())
+        })
     }
 }

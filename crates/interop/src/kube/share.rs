@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::{
     super::cluster::{Ending, Scenario, World},
     api::Pair,
-    client_go::{command, finish},
+    client_go::{command, finish, start},
     figures::{median, number},
 };
 
@@ -42,7 +42,7 @@ fn round(world: &World, base: &Path, gates: bool) -> Result<Value> {
     let mut command = command(world, "gated", &[&pair.api])?;
     command.args(["-count", UPDATES, "-pid", &pair.api.pid().to_string()]);
     command.arg(format!("-gates={gates}"));
-    let said = finish(command.spawn().context("failed to run client-go")?)?;
+    let said = finish(start(command)?)?;
     pair.api.check_well()?;
     serde_json::from_str(&said).with_context(|| format!("not figures: {said}"))
 }

@@ -3,7 +3,7 @@
 use std::{
     fs,
     path::{Path, PathBuf},
-    process::{Command, Stdio},
+    process::Command,
 };
 
 use anyhow::{Context, Result, bail};
@@ -14,6 +14,7 @@ use super::super::{
     fetch::{CLIENTS, files_below, go, run_command, with_tries},
     peer, root,
     server::Server,
+    tool,
 };
 
 pub const SCENARIOS: &[Scenario] = &[Scenario { name: "apiextensions tests", short: false, run }];
@@ -74,15 +75,14 @@ fn run(world: &World, base: &Path) -> Result<Ending> {
     for (program, package) in PROGRAMS {
         let path = peer::find(&world.cache.join(CLIENTS), NAME, program)?;
         let dir = path.with_file_name("upstream").join(TESTS).join(package);
-        let output = Command::new(&path)
+        let mut tests = Command::new(&path);
+        tests
             .args(["-test.v", "-test.timeout=30m", "-test.skip", &left_out.join("|")])
             .current_dir(&dir)
             .env("LOCKGATE", &ours)
             .env("KUBE_INTEGRATION_ETCD_URL", format!("http://{}", store.endpoint))
-            .env("TMPDIR", base)
-            .stdin(Stdio::null())
-            .output()
-            .with_context(|| format!("failed to run {}", path.display()))?;
+            .env("TMPDIR", base);
+        let output = tool::output(tests)?;
         let said = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
         fs::write(base.join(program).with_extension("log"), &said)?;
         counted.add(&said);

@@ -10,7 +10,7 @@ use super::{
         server::{Program, Server},
     },
     api::Api,
-    client_go::{command, finish},
+    client_go::{command, finish, start},
 };
 
 pub const SCENARIOS: &[Scenario] = &[
@@ -46,7 +46,7 @@ fn flips_on_followers(world: &World, base: &Path) -> Result<Ending> {
     let mut apis = followers.enumerate().map(start).collect::<Result<Vec<_>>>()?;
     let said = finish(start_load(world, &apis, &FLIPS)?)?;
     apis.iter_mut().try_for_each(Api::check_well)?;
-    group.stop_all()?;
+    group.stop_all();
     Ok(Ending::Well(said))
 }
 
@@ -88,8 +88,7 @@ fn on_three(world: &World, base: &Path, program: &Program, load: &Load) -> Resul
     ensure!(kills > 0, "the load was over before a leader was killed: {said}");
     apis.iter_mut().try_for_each(Api::check_well)?;
     group.wait_ready()?;
-    let hashes = group.hashes()?;
-    ensure!(hashes.windows(2).all(|pair| pair[0].1 == pair[1].1), "members differ: {hashes:?}");
+    group.check_hashes()?;
     Ok(Ending::Well(format!("{said}; {kills} leaders killed")))
 }
 
@@ -101,7 +100,8 @@ fn start_load(world: &World, apis: &[Api], load: &Load) -> Result<Child> {
     let apis: Vec<&Api> = apis.iter().collect();
     let count = if world.all { load.long } else { load.short };
     let mut command = command(world, load.mode, &apis)?;
-    command.args(["-count", &count.to_string()]).spawn().context("failed to run client-go")
+    command.args(["-count", &count.to_string()]);
+    start(command)
 }
 
 /// Kills whoever leads, until the load is over or it was done often enough. Each comes back before the next one goes.
@@ -112,9 +112,9 @@ fn kill_leaders(group: &mut Group, load: &mut Child, kills_max: usize) -> Result
             return Ok(kills);
         }
         let leader = group.leader()?;
-        group.members[leader].kill()?;
+        group.members[leader].kill();
         group.leader().context("after the leader was killed")?;
-        group.restart(leader)?;
+        group.restart(leader);
         group.wait_member(leader)?;
     }
     Ok(kills_max)

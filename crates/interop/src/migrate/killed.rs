@@ -1,6 +1,7 @@
 //! Servers and the tool itself killed with SIGKILL.
 
 use std::{
+    path::Path,
     process::{Command, Stdio},
     thread,
     time::{Duration, Instant},
@@ -14,17 +15,16 @@ use super::{
     super::{
         report::{Step, pair},
         server::End,
+        tool,
     },
     Release, Tools,
     fill::{Wish, fill},
-    run_tool,
     trip::{look, named},
 };
 
 /// The server was killed, so the end of its writes is in the log alone: the tool applies what is committed there.
-pub fn server(tools: &Tools, from: &Release, to: &Release) -> Result<Vec<Step>> {
-    let temp = tempfile::tempdir()?;
-    let dir = temp.path().join("data");
+pub fn server(tools: &Tools, from: &Release, to: &Release, base: &Path) -> Result<Vec<Step>> {
+    let dir = base.join("data");
     let wish = Wish { end: End::Kill, ..Wish::plain() };
     let before = fill(from, &dir, tools.seed + 2, wish)?;
     let plan = tools.migrate(&dir, to.version, &[])?;
@@ -39,9 +39,8 @@ pub fn server(tools: &Tools, from: &Release, to: &Release) -> Result<Vec<Step>> 
 }
 
 /// The tool is killed at random moments, on its way up and down. Each time the dir is at the one version or the other.
-pub fn tool(tools: &Tools, release: &Release, rounds: u64) -> Result<Vec<Step>> {
-    let temp = tempfile::tempdir()?;
-    let dir = temp.path().join("data");
+pub fn migration(tools: &Tools, release: &Release, rounds: u64, base: &Path) -> Result<Vec<Step>> {
+    let dir = base.join("data");
     let before = fill(release, &dir, tools.seed + 3, Wish::plain())?;
     let (hash, path) = (tools.hash(&dir)?, dir.to_string_lossy().into_owned());
     let mut rng = Random::new(tools.seed);
@@ -53,17 +52,15 @@ pub fn tool(tools: &Tools, release: &Release, rounds: u64) -> Result<Vec<Step>> 
     let (mut steps, mut killed, mut at) = (Vec::new(), 0, release.version.to_owned());
     for round in 0..rounds {
         let target = if at == "3.8" { release.version } else { "3.8" };
-        let mut child = Command::new(&tools.utl)
-            .args(["migrate", "-y", "--data-dir", &path, "--target-version", target])
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .context("failed to start the tool")?;
+        let mut command = Command::new(&tools.utl);
+        command.args(["migrate", "-y", "--data-dir", &path, "--target-version", target]);
+        command.stdout(Stdio::null()).stderr(Stdio::null());
+        let mut child = harness::spawn_child(command).context("failed to start the tool")?;
         thread::sleep(Duration::from_millis(rng.below(whole_ms)));
         child.kill()?;
         killed += u64::from(!child.wait()?.success());
         let version: Value =
-            serde_json::from_str(&run_tool(&tools.utl, &["version", "--data-dir", &path, "-w", "json"])?)?;
+            serde_json::from_str(&tool::run(&tools.utl, &["version", "--data-dir", &path, "-w", "json"])?)?;
         let now = version["atVersion"].as_str().unwrap_or_default().to_owned();
         let is_whole = (now == at || now == target) && version["clusterVersion"] == now.as_str();
         steps.push(Step::new(format!("round {round}: {at} or {target}, whole"), "true", is_whole.to_string()));

@@ -9,16 +9,16 @@ mod users;
 
 use std::{
     path::{Path, PathBuf},
-    process::{Command, ExitCode},
+    process::ExitCode,
 };
 
-use anyhow::{Context, Result, bail};
+use anyhow::Result;
 
 use super::{
     Named, lockgate, our_utl, peer,
     report::{self, Known},
     server::Program,
-    timed,
+    timed, tool,
 };
 
 #[derive(clap::Args)]
@@ -53,7 +53,7 @@ pub struct Tools {
 }
 
 pub fn run(args: &Args) -> Result<ExitCode> {
-    let cache = peer::cache_dir()?;
+    let cache = harness::peers_dir();
     let path = lockgate(args.lockgate.as_deref())?;
     let mut releases = Vec::new();
     for (version, dir) in [("3.5", peer::ETCD_3_5), ("3.6", peer::ETCD_3_6), ("3.7", peer::ETCD)] {
@@ -75,35 +75,41 @@ pub fn run(args: &Args) -> Result<ExitCode> {
 fn scenarios(tools: &Tools, all: bool) -> Vec<Named<'_>> {
     let [r5, r6, r7, ours] = &tools.releases[..] else { return Vec::new() };
     let mut list: Vec<Named<'_>> = Vec::new();
-    list.push(("3.5 to 3.8 and back", Box::new(|| trip::there_and_back(tools, r5, ours))));
-    list.push(("3.7 to 3.8 and back", Box::new(|| trip::there_and_back(tools, r7, ours))));
-    list.push(("3.5, auth on", Box::new(|| trip::with_auth_on(tools, r5))));
-    list.push(("3.7, auth on", Box::new(|| trip::with_auth_on(tools, r7))));
-    list.push(("3.5 to 3.8, killed", Box::new(|| killed::server(tools, r5, ours))));
-    list.push(("3.5 to 3.6, users wait", Box::new(|| users::waiting(tools, r5, r6, users::by_script))));
-    list.push(("3.7 to 3.6, users wait", Box::new(|| users::waiting(tools, r7, r6, users::by_script))));
-    list.push(("3.5 to 3.7, random users", Box::new(|| users::waiting(tools, r5, r7, people::at_random))));
-    list.push(("3.7 to 3.5, random users", Box::new(|| users::waiting(tools, r7, r5, people::at_random))));
-    list.push(("3.6, log elsewhere", Box::new(|| trip::log_elsewhere(tools, r6, ours))));
-    list.push(("ours to 3.5 and back", Box::new(|| trip::there_and_back(tools, ours, r5))));
-    list.push(("tool killed", Box::new(move || killed::tool(tools, r7, if all { 100 } else { 15 }))));
+    list.push(("3.5 to 3.8 and back", Box::new(|dir| trip::there_and_back(tools, r5, ours, dir))));
+    list.push(("3.7 to 3.8 and back", Box::new(|dir| trip::there_and_back(tools, r7, ours, dir))));
+    list.push(("3.5, auth on", Box::new(|dir| trip::with_auth_on(tools, r5, dir))));
+    list.push(("3.7, auth on", Box::new(|dir| trip::with_auth_on(tools, r7, dir))));
+    list.push(("3.5 to 3.8, killed", Box::new(|dir| killed::server(tools, r5, ours, dir))));
+    list.push(("3.5 to 3.6, users wait", Box::new(|dir| users::waiting(tools, r5, r6, users::by_script, dir))));
+    list.push(("3.7 to 3.6, users wait", Box::new(|dir| users::waiting(tools, r7, r6, users::by_script, dir))));
+    list.push(("3.5 to 3.7, random users", Box::new(|dir| users::waiting(tools, r5, r7, people::at_random, dir))));
+    list.push(("3.7 to 3.5, random users", Box::new(|dir| users::waiting(tools, r7, r5, people::at_random, dir))));
+    list.push(("3.6, log elsewhere", Box::new(|dir| trip::log_elsewhere(tools, r6, ours, dir))));
+    list.push(("ours to 3.5 and back", Box::new(|dir| trip::there_and_back(tools, ours, r5, dir))));
+    list.push(("tool killed", Box::new(move |dir| killed::migration(tools, r7, if all { 100 } else { 15 }, dir))));
     if all {
-        list.push(("3.6 to 3.7, users wait", Box::new(|| users::waiting(tools, r6, r7, users::by_script))));
-        list.push(("3.6 to 3.5, random users", Box::new(|| users::waiting(tools, r6, r5, people::at_random))));
-        list.push(("3.5 to 3.8, random users", Box::new(|| users::waiting(tools, r5, ours, people::at_random))));
-        list.push(("3.7 to 3.8, random users", Box::new(|| users::waiting(tools, r7, ours, people::at_random))));
-        list.push(("3.6, auth on", Box::new(|| trip::with_auth_on(tools, r6))));
-        list.push(("3.7 to 3.8, killed", Box::new(|| killed::server(tools, r7, ours))));
-        list.push(("3.6 to 3.7, killed", Box::new(|| killed::server(tools, r6, r7))));
-        list.push(("3.5 to 3.6 and back", Box::new(|| trip::there_and_back(tools, r5, r6))));
-        list.push(("3.5 to 3.7 and back", Box::new(|| trip::there_and_back(tools, r5, r7))));
-        list.push(("3.6 to 3.5 and back", Box::new(|| trip::there_and_back(tools, r6, r5))));
-        list.push(("3.6 to 3.7 and back", Box::new(|| trip::there_and_back(tools, r6, r7))));
-        list.push(("3.6 to 3.8 and back", Box::new(|| trip::there_and_back(tools, r6, ours))));
-        list.push(("3.7 to 3.5 and back", Box::new(|| trip::there_and_back(tools, r7, r5))));
-        list.push(("3.7 to 3.6 and back", Box::new(|| trip::there_and_back(tools, r7, r6))));
-        list.push(("ours to 3.6 and back", Box::new(|| trip::there_and_back(tools, ours, r6))));
-        list.push(("ours to 3.7 and back", Box::new(|| trip::there_and_back(tools, ours, r7))));
+        list.push(("3.6 to 3.7, users wait", Box::new(|dir| users::waiting(tools, r6, r7, users::by_script, dir))));
+        list.push(("3.6 to 3.5, random users", Box::new(|dir| users::waiting(tools, r6, r5, people::at_random, dir))));
+        list.push((
+            "3.5 to 3.8, random users",
+            Box::new(|dir| users::waiting(tools, r5, ours, people::at_random, dir)),
+        ));
+        list.push((
+            "3.7 to 3.8, random users",
+            Box::new(|dir| users::waiting(tools, r7, ours, people::at_random, dir)),
+        ));
+        list.push(("3.6, auth on", Box::new(|dir| trip::with_auth_on(tools, r6, dir))));
+        list.push(("3.7 to 3.8, killed", Box::new(|dir| killed::server(tools, r7, ours, dir))));
+        list.push(("3.6 to 3.7, killed", Box::new(|dir| killed::server(tools, r6, r7, dir))));
+        list.push(("3.5 to 3.6 and back", Box::new(|dir| trip::there_and_back(tools, r5, r6, dir))));
+        list.push(("3.5 to 3.7 and back", Box::new(|dir| trip::there_and_back(tools, r5, r7, dir))));
+        list.push(("3.6 to 3.5 and back", Box::new(|dir| trip::there_and_back(tools, r6, r5, dir))));
+        list.push(("3.6 to 3.7 and back", Box::new(|dir| trip::there_and_back(tools, r6, r7, dir))));
+        list.push(("3.6 to 3.8 and back", Box::new(|dir| trip::there_and_back(tools, r6, ours, dir))));
+        list.push(("3.7 to 3.5 and back", Box::new(|dir| trip::there_and_back(tools, r7, r5, dir))));
+        list.push(("3.7 to 3.6 and back", Box::new(|dir| trip::there_and_back(tools, r7, r6, dir))));
+        list.push(("ours to 3.6 and back", Box::new(|dir| trip::there_and_back(tools, ours, r6, dir))));
+        list.push(("ours to 3.7 and back", Box::new(|dir| trip::there_and_back(tools, ours, r7, dir))));
     }
     list
 }
@@ -113,22 +119,11 @@ impl Tools {
     pub fn migrate(&self, dir: &Path, target: &str, extra: &[&str]) -> Result<String> {
         let dir = dir.to_string_lossy();
         let words = ["migrate", "-y", "--data-dir", &dir, "--target-version", target];
-        run_tool(&self.utl, &[&words, extra].concat())
+        tool::run(&self.utl, &[&words, extra].concat())
     }
 
     /// The hash of the database, as the tool sees it.
     pub fn hash(&self, dir: &Path) -> Result<String> {
-        run_tool(&self.utl, &["hashkv", "--data-dir", &dir.to_string_lossy()])
+        tool::run(&self.utl, &["hashkv", "--data-dir", &dir.to_string_lossy()])
     }
-}
-
-/// What a program printed, if it ended well.
-pub fn run_tool(program: &Path, words: &[&str]) -> Result<String> {
-    let output = Command::new(program).args(words).output();
-    let output = output.with_context(|| format!("failed to run {}", program.display()))?;
-    let (stdout, stderr) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    if !output.status.success() {
-        bail!("{} {} ended with {}: {stdout}{stderr}", program.display(), words.join(" "), output.status);
-    }
-    Ok(stdout.into_owned())
 }

@@ -9,16 +9,15 @@ use super::{
         report::{Step, pair},
         scenario::Lines,
         server::{End, Program, Server},
+        tool,
     },
     Release, Tools,
     fill::{ROOT_PASSWORD, USER_PASSWORD, Wish, fill, seen},
-    run_tool,
 };
 
 /// Fills a dir, brings it to another version, lets a server of that version run on it, and brings it back.
-pub fn there_and_back(tools: &Tools, from: &Release, to: &Release) -> Result<Vec<Step>> {
-    let temp = tempfile::tempdir()?;
-    let dir = temp.path().join("data");
+pub fn there_and_back(tools: &Tools, from: &Release, to: &Release, base: &Path) -> Result<Vec<Step>> {
+    let dir = base.join("data");
     let before = fill(from, &dir, tools.seed, Wish::plain())?;
     let mut steps = go(tools, &dir, to, &before, &[])?;
     steps.extend(go(tools, &dir, from, &before, &[])?);
@@ -50,9 +49,8 @@ pub fn named(prefix: &str, steps: Vec<Step>) -> Vec<Step> {
 }
 
 /// With authentication on, ours and the real one, on the dir that was brought there and back, know every user.
-pub fn with_auth_on(tools: &Tools, release: &Release) -> Result<Vec<Step>> {
-    let temp = tempfile::tempdir()?;
-    let dir = temp.path().join("data");
+pub fn with_auth_on(tools: &Tools, release: &Release, base: &Path) -> Result<Vec<Step>> {
+    let dir = base.join("data");
     let before = fill(release, &dir, tools.seed, Wish { auth_on: true, ..Wish::plain() })?;
     let hash = tools.hash(&dir)?;
     tools.migrate(&dir, "3.8", &[])?;
@@ -66,7 +64,7 @@ pub fn with_auth_on(tools: &Tools, release: &Release) -> Result<Vec<Step>> {
     let server = Server::start(&release.server, &dir)?;
     steps.extend(who_may(release, &server)?);
     let root = format!("root:{ROOT_PASSWORD}");
-    run_tool(&release.etcdctl, &["--endpoints", &server.endpoint, "--user", &root, "auth", "disable"])?;
+    tool::run(&release.etcdctl, &["--endpoints", &server.endpoint, "--user", &root, "auth", "disable"])?;
     let mut http = server.http()?;
     let found = seen(&mut http)?;
     drop(http);
@@ -78,7 +76,7 @@ pub fn with_auth_on(tools: &Tools, release: &Release) -> Result<Vec<Step>> {
 fn who_may(release: &Release, server: &Server) -> Result<Vec<Step>> {
     let ask = |user: &str, words: &[&str]| {
         let first = ["--endpoints", server.endpoint.as_str(), "--user", user];
-        run_tool(&release.etcdctl, &[&first, words].concat())
+        tool::run(&release.etcdctl, &[&first, words].concat())
     };
     let root = format!("root:{ROOT_PASSWORD}");
     let alice = format!("alice:{USER_PASSWORD}");
@@ -91,15 +89,14 @@ fn who_may(release: &Release, server: &Server) -> Result<Vec<Step>> {
         Step::new(
             "no user",
             "false",
-            works(run_tool(&release.etcdctl, &["--endpoints", &server.endpoint, "get", "k/01"])),
+            works(tool::run(&release.etcdctl, &["--endpoints", &server.endpoint, "get", "k/01"])),
         ),
     ])
 }
 
 /// The log in a directory of its own, which needs the journal.
-pub fn log_elsewhere(tools: &Tools, from: &Release, to: &Release) -> Result<Vec<Step>> {
-    let temp = tempfile::tempdir()?;
-    let (dir, log) = (temp.path().join("data"), temp.path().join("log"));
+pub fn log_elsewhere(tools: &Tools, from: &Release, to: &Release, base: &Path) -> Result<Vec<Step>> {
+    let (dir, log) = (base.join("data"), base.join("log"));
     let log = log.to_string_lossy().into_owned();
     let with_log = |release: &Release| {
         let mut release = release.clone();

@@ -40,13 +40,12 @@ const KEYS: [&str; 8] = ["a", "b", "c", "ca", "k/1", "k/2", "x", "z"];
 const STARTS_MAX: usize = 4;
 const BUCKETS: [Bucket; 4] = [Bucket::Auth, Bucket::AuthUsers, Bucket::AuthRoles, Bucket::Lease];
 
-pub fn waiting(tools: &Tools, from: &Release, to: &Release, work: Work) -> Result<Vec<Step>> {
-    let temp = tempfile::tempdir()?;
+pub fn waiting(tools: &Tools, from: &Release, to: &Release, work: Work, base: &Path) -> Result<Vec<Step>> {
     let quick = |release: &Release| Program { flags: vec!["--bcrypt-cost=4".into()], ..release.server.clone() };
     let (etcd, next) = (quick(from), quick(to));
-    let dir = temp.path().join("data");
+    let dir = base.join("data");
     set_back(&etcd, &dir, work, tools.seed)?;
-    let [replayed, migrated, returned] = ["replayed", "migrated", "returned"].map(|name| temp.path().join(name));
+    let [replayed, migrated, returned] = ["replayed", "migrated", "returned"].map(|name| base.join(name));
     for copy in [&replayed, &migrated, &returned] {
         copy_dir(&dir, copy)?;
     }
@@ -57,7 +56,7 @@ pub fn waiting(tools: &Tools, from: &Release, to: &Release, work: Work) -> Resul
     steps.extend(named("who may do what", pair(allowed(&etcd, &replayed)?, found)));
     tools.migrate(&returned, to.version, &[])?;
     tools.migrate(&returned, from.version, &[])?;
-    let [left, right] = started(tools, &etcd, [&dir, &returned], temp.path())?;
+    let [left, right] = started(tools, &etcd, [&dir, &returned], base)?;
     steps.extend(named("back again", pair(left, right)));
     Ok(steps)
 }
@@ -103,7 +102,7 @@ fn set_back(program: &Program, dir: &Path, work: Work, seed: u64) -> Result<()> 
     }
     drop(http);
     server.check_alive()?;
-    server.kill()?;
+    server.kill();
     fs::rename(before, db)?;
     Ok(())
 }

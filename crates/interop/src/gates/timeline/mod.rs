@@ -58,7 +58,7 @@ pub struct Switch {
 
 /// Runs a cluster of ours and writes the figure.
 pub fn record(world: &World, path: &Path) -> Result<()> {
-    let temp = tempfile::tempdir()?;
+    let temp = harness::tempdir();
     let mut gated = Gated::agreed(world, temp.path())?;
     pause(STEP_MS);
     let clock = Instant::now();
@@ -80,7 +80,7 @@ pub fn record(world: &World, path: &Path) -> Result<()> {
     let changes = gated.expect_history(&["AGREED: AtomicIncrement", "PROPOSAL: ", "AGREED: AtomicIncrement"])?;
     let end = clock.elapsed().as_secs_f64();
     lanes.iter_mut().filter_map(|lane| lane.up.last_mut()).for_each(|span| span.to = end);
-    gated.group.stop_all()?;
+    gated.group.stop_all();
     let (_, log) = log::read(&gated.group.members[0].dir)?;
     let run = observers.finish(Run { end, lanes, ..Run::default() }, &changes, &log)?;
     ensure!(run.gate.len() == 3, "the gate should switch off once and on once: {:?}", run.gate);
@@ -98,7 +98,7 @@ fn restart(gated: &mut Gated, n: usize, value: &str, lane: &mut Lane, clock: Ins
     }
     pause(DOWN_MS);
     let (what, from) = (value == ON, now());
-    gated.group.restart(n)?;
+    gated.group.restart(n);
     gated.group.wait_member(n)?;
     lane.starting.push(Span { from, to: now(), what });
     lane.up.push(Span { from: now(), to: now(), what });
