@@ -1,83 +1,80 @@
-//! Feature sets with real processes: an API server, controllers of two versions, and kubectl as the one who judges.
+//! Feature sets with real processes: an API server, controllers of two versions, and kubectl.
 
-#[path = "feature_sets/field_gates.rs"]
 mod field_gates;
-#[path = "feature_sets/files.rs"]
 mod files;
-#[path = "feature_sets/names.rs"]
 mod names;
-#[path = "feature_sets/retire.rs"]
 mod retire;
-#[path = "feature_sets/story.rs"]
 mod story;
 
 use std::{
+    cell::Cell,
     fs,
-    net::TcpListener,
-    path::PathBuf,
-    process::{Child, Command, Stdio},
-    time::{Duration, Instant},
+    ops::{Deref, DerefMut},
+    path::{Path, PathBuf},
+    process::Command,
+    thread,
 };
 
-use tempfile::TempDir;
+use harness::{Kubectl, Output, Port, Process, TempDir, request, until, wait_max};
+use serde_json::{Value, json};
 
 const LOCKGATE: &str = env!("CARGO_BIN_EXE_lockgate");
+const GATE: &[&str] = &["featuregate", "cluster"];
+const OPERATOR: &[&str] = &["clusteroperator", "config-operator"];
 
-/// True if kubectl is there. A test without it says so and ends; where peers are required it fails.
-fn has_kubectl() -> bool {
-    let found = Command::new("kubectl").args(["version", "--client"]).output().is_ok_and(|said| said.status.success());
-    assert!(found || std::env::var("LOCKGATE_REQUIRE_PEERS").is_err(), "kubectl is required and was not found");
-    if !found {
-        eprintln!("SKIPPED: kubectl was not found");
-    }
-    found
+/// A running controller.
+struct Controller {
+    process: Process,
+    /// The address of the metrics.
+    metrics: String,
 }
 
-/// A process that ends with the test.
-struct Process(Child);
-
-impl Process {
-    fn start(args: &[&str], log: &PathBuf) -> Process {
-        let log = fs::OpenOptions::new().create(true).append(true).open(log).unwrap();
-        let child = Command::new(LOCKGATE).args(args).stdout(Stdio::null()).stderr(log).spawn().unwrap();
-        Process(child)
-    }
-
-    /// Asks it to end, and waits.
-    fn stop(mut self) {
-        let pid = self.0.id().to_string();
-        assert!(Command::new("kill").arg(&pid).status().unwrap().success());
-        self.0.wait().unwrap();
-    }
-
-    /// kill -9.
-    fn kill(mut self) {
-        self.0.kill().unwrap();
-        self.0.wait().unwrap();
+impl Controller {
+    /// The number of steps that have ended with a result: `nothing`, `wrote` or `failed`.
+    fn steps(&self, result: &str) -> u64 {
+        let reply = request(&self.metrics, "GET", "/metrics", &[], "").unwrap();
+        let name = format!("lockgate_gates_sync_total{{result=\"{result}\"}} ");
+        let line = reply.body.lines().find_map(|line| line.strip_prefix(&name));
+        line.map_or(0, |count| count.parse().unwrap())
     }
 }
 
-impl Drop for Process {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
+impl Deref for Controller {
+    type Target = Process;
+
+    fn deref(&self) -> &Process {
+        &self.process
     }
 }
 
+impl DerefMut for Controller {
+    fn deref_mut(&mut self) -> &mut Process {
+        &mut self.process
+    }
+}
+
+/// An API server with an embedded store, and the files of the versions 1.4.0 and 1.5.0.
 struct World {
-    dir: TempDir,
-    port: u16,
     api: Option<Process>,
+    /// Controllers and kubectl know the API server by this port, also after a restart.
+    port: Port,
+    kubectl: Kubectl,
+    /// The number of files that [`World::unused`] has named.
+    count: Cell<u32>,
+    dir: TempDir,
 }
 
 impl World {
-    fn new() -> World {
-        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-        let mut world = World { dir: tempfile::tempdir().unwrap(), port, api: None };
+    /// Returns `None`, and reports the test as skipped, if there is no kubectl.
+    #[track_caller]
+    fn new() -> Option<World> {
+        let dir = harness::tempdir();
+        let kubectl = Kubectl::new(&dir.path().join("api/admin.kubeconfig"), dir.path())?;
+        let mut world = World { api: None, port: Port::reserve(), kubectl, count: Cell::new(0), dir };
         world.release("1.4.0", &[("A", "TechPreviewNoUpgrade"), ("B", "")]);
         world.release("1.5.0", &[("A", "Default"), ("B", "DevPreviewNoUpgrade"), ("C", "")]);
         world.start_api();
-        world
+        Some(world)
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -88,7 +85,17 @@ impl World {
         self.path(name).display().to_string()
     }
 
-    /// A folder with `gates.toml` of a version, and manifests made from it.
+    fn kubeconfig(&self) -> String {
+        self.text("api/admin.kubeconfig")
+    }
+
+    /// A path that no other process uses.
+    fn unused(&self, name: &str) -> PathBuf {
+        self.count.set(self.count.get() + 1);
+        self.path(&format!("{name}-{}", self.count.get()))
+    }
+
+    /// Creates a directory with `gates.toml` of a version and the manifests that are made from it.
     fn release(&self, version: &str, gates: &[(&str, &str)]) {
         let mut toml = format!("schema = 1\nversion = \"{version}\"\n[output]\nmanifests = \"manifests\"\n");
         for (name, set) in gates {
@@ -107,70 +114,90 @@ impl World {
         fs::create_dir_all(self.path(version)).unwrap();
         fs::write(self.path(version).join("gates.toml"), toml).unwrap();
         let file = format!("{}/gates.toml", self.text(version));
-        let said = Command::new(LOCKGATE).args(["gates", "--file", &file, "render"]).output().unwrap();
-        assert!(said.status.success(), "{}", String::from_utf8_lossy(&said.stderr));
+        harness::run(Path::new(LOCKGATE), ["gates", "--file", &file, "render"]).ok();
     }
 
+    /// Starts a subcommand without waiting.
+    #[track_caller]
+    fn spawn(&self, name: &str, args: &[&str]) -> Process {
+        let mut command = Command::new(LOCKGATE);
+        command.arg(name).args(args);
+        Process::start(command, &self.unused(name))
+    }
+
+    /// Starts a subcommand that listens on one port, and waits until it has bound the port. Returns its address, too.
+    #[track_caller]
+    fn serve(&self, name: &str, kind: &str, args: &[&str]) -> (Process, String) {
+        let ports = self.unused("ports");
+        let mut process = self.spawn(name, &[args, &["--ports-file", &ports.display().to_string()]].concat());
+        let urls = process.wait_ports(&ports)[kind].clone();
+        let url = urls[0].as_str().unwrap_or_else(|| panic!("no URL of {kind} in {urls}"));
+        let address = url.split_once("://").map_or(url, |(_, address)| address).to_owned();
+        (process, address)
+    }
+
+    #[track_caller]
     fn start_api(&mut self) {
-        let (dir, listen) = (self.text("api"), format!("127.0.0.1:{}", self.port));
-        self.api = Some(Process::start(&["apiserver", "--data-dir", &dir, "--listen", &listen], &self.path("api.log")));
+        let (api, _) =
+            self.serve("apiserver", "api", &["--data-dir", &self.text("api"), "--listen", &self.port.address()]);
+        self.api = Some(api);
+        until("the API answers", || self.kubectl(&["get", "namespaces"]).is_ok());
     }
 
-    fn controller(&self, version: &str) -> Process {
+    fn stop_api(&mut self) {
+        self.api.take().unwrap().stop();
+    }
+
+    #[track_caller]
+    fn controller(&self, version: &str) -> Controller {
         self.controller_with(version, &[])
     }
 
-    fn controller_with(&self, version: &str, more: &[&str]) -> Process {
-        let (gates, kubeconfig) = (format!("{}/gates.toml", self.text(version)), self.text("api/admin.kubeconfig"));
+    #[track_caller]
+    fn controller_with(&self, version: &str, more: &[&str]) -> Controller {
+        let (gates, kubeconfig) = (format!("{}/gates.toml", self.text(version)), self.kubeconfig());
         let args = [
-            "operator",
-            "--gates",
-            &gates,
-            "--release-version",
-            version,
-            "--kubeconfig",
-            &kubeconfig,
-            "--lease-seconds",
-            "3",
+            &["--gates", &gates, "--release-version", version, "--kubeconfig", &kubeconfig][..],
+            &["--lease-seconds", "3", "--metrics-listen", "127.0.0.1:0"],
+            more,
         ];
-        Process::start(&[&args[..], more].concat(), &self.path(&format!("{version}.log")))
+        let (process, metrics) = self.serve("operator", "metrics", &args.concat());
+        Controller { process, metrics }
     }
 
+    /// Standard output of kubectl, or the error that it has printed.
+    #[track_caller]
     fn kubectl(&self, args: &[&str]) -> Result<String, String> {
-        let said = Command::new("kubectl")
-            .args(args)
-            .env("KUBECONFIG", self.path("api/admin.kubeconfig"))
-            .env("HOME", self.dir.path())
-            .output()
-            .unwrap();
-        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        if said.status.success() { Ok(text(&said.stdout)) } else { Err(text(&said.stderr)) }
+        let output = self.kubectl.run(args);
+        if output.code == Some(0) { Ok(output.stdout) } else { Err(output.stderr) }
     }
 
-    /// `lockgate gates` with the cluster of this world.
-    fn command(&self, args: &[&str]) -> Result<String, String> {
-        let mut command = Command::new(LOCKGATE);
-        command.arg("gates").args(args).env("KUBECONFIG", self.path("api/admin.kubeconfig"));
-        let said = command.output().unwrap();
-        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        if said.status.success() { Ok(text(&said.stdout)) } else { Err(text(&said.stderr)) }
-    }
-
+    #[track_caller]
     fn good(&self, args: &[&str]) -> String {
         self.kubectl(args).unwrap_or_else(|error| panic!("kubectl {args:?}: {error}"))
     }
 
-    fn ready(&self) {
-        self.until("the API answers", || self.kubectl(&["get", "namespaces"]).is_ok());
+    /// Runs `lockgate gates` on this cluster.
+    #[track_caller]
+    fn gates(&self, args: &[&str]) -> Output {
+        Output::of(Command::new(LOCKGATE).arg("gates").args(args).env("KUBECONFIG", self.kubeconfig()))
     }
 
+    /// Runs a command of `lockgate gates` that must fail. Returns everything that it has printed.
+    #[track_caller]
+    fn gates_fail(&self, args: &[&str]) -> String {
+        let output = self.gates(args);
+        assert_ne!(output.code, Some(0), "gates {args:?} succeeded: {}", output.stdout);
+        output.stdout + &output.stderr
+    }
+
+    #[track_caller]
     fn install(&self) {
-        self.ready();
         let manifests = self.path("1.4.0/manifests");
         for name in ["0-crds.yaml", "1-namespace.yaml"] {
             self.good(&["apply", "-f", &manifests.join(name).display().to_string()]);
         }
-        self.until("definitions are served", || self.kubectl(&["get", "clusterversions,featuregates"]).is_ok());
+        until("definitions are served", || self.kubectl(&["get", "clusterversions,featuregates"]).is_ok());
         fs::write(
             self.path("version.yaml"),
             "apiVersion: config.openshift.io/v1\nkind: ClusterVersion\nmetadata: {name: version}\nspec: {clusterID: x}\n",
@@ -179,26 +206,31 @@ impl World {
         self.good(&["create", "-f", &self.text("version.yaml")]);
     }
 
+    #[track_caller]
     fn history(&self, versions: &[&str]) {
         let entry = |version: &&str| {
-            serde_json::json!({"state": "Completed", "version": version, "image": "", "verified": false,
+            json!({"state": "Completed", "version": version, "image": "", "verified": false,
                    "startedTime": "2026-01-01T00:00:00Z", "completionTime": "2026-01-01T00:00:00Z"})
         };
         let history: Vec<_> = versions.iter().map(entry).collect();
-        let patch =
-            serde_json::json!({"status": {"desired": {"version": versions[0]}, "history": history}}).to_string();
+        let patch = json!({"status": {"desired": {"version": versions[0]}, "history": history}}).to_string();
         self.good(&["patch", "clusterversion", "version", "--subresource=status", "--type=merge", "-p", &patch]);
     }
 
+    #[track_caller]
     fn choose(&self, set: &str) {
         let patch = format!("{{\"spec\":{{\"featureSet\":\"{set}\"}}}}");
         self.good(&["patch", "featuregate", "cluster", "--type=merge", "-p", &patch]);
     }
 
+    fn feature_gate(&self) -> Value {
+        let text = self.kubectl(&["get", "featuregate", "cluster", "-o", "json"]).unwrap_or_default();
+        serde_json::from_str(&text).unwrap_or_default()
+    }
+
     /// `1.4.0:A,B` for each row, with the gates that are on.
     fn rows(&self) -> String {
-        let text = self.kubectl(&["get", "featuregate", "cluster", "-o", "json"]).unwrap_or_default();
-        let object: serde_json::Value = serde_json::from_str(&text).unwrap_or_default();
+        let object = self.feature_gate();
         let mut rows: Vec<String> = Vec::new();
         for row in object["status"]["featureGates"].as_array().into_iter().flatten() {
             let on: Vec<&str> =
@@ -214,160 +246,190 @@ impl World {
         self.kubectl(&["get", "clusteroperator", "config-operator", "-o", path]).unwrap_or_default()
     }
 
+    #[track_caller]
+    fn until_reported(&self, version: &str) {
+        until(&format!("{version} is reported"), || self.reported() == version);
+    }
+
+    /// The status and the reason of a condition.
     fn condition(&self, object: &[&str], kind: &str) -> String {
         let path = format!("jsonpath={{.status.conditions[?(@.type==\"{kind}\")]['status','reason']}}");
         self.kubectl(&[&["get"], object, &["-o", &path]].concat()).unwrap_or_default()
     }
 
     #[track_caller]
-    fn until(&self, what: &str, mut holds: impl FnMut() -> bool) {
-        let end = Instant::now() + Duration::from_secs(120);
-        while !holds() {
-            assert!(Instant::now() < end, "waited too long until {what}; rows {}; {}", self.rows(), self.logs());
-            std::thread::sleep(Duration::from_millis(100));
-        }
+    fn until_condition(&self, object: &[&str], kind: &str, want: &str) {
+        until(&format!("{kind} of {object:?} is {want}"), || self.condition(object, kind).starts_with(want));
     }
 
     #[track_caller]
     fn until_rows(&self, want: &str) {
-        self.until(&format!("rows are {want}"), || self.rows() == want);
+        until(&format!("rows are {want:?}"), || self.rows() == want);
     }
 
-    fn logs(&self) -> String {
-        ["1.4.0.log", "1.5.0.log"].map(|name| fs::read_to_string(self.path(name)).unwrap_or_default()).join("\n")
+    /// Waits until the controller has seen the present spec of the FeatureGate.
+    #[track_caller]
+    fn until_observed(&self) {
+        until("the controller has seen the spec", || {
+            let object = self.feature_gate();
+            let conditions = object["status"]["conditions"].as_array().cloned().unwrap_or_default();
+            let generation = &object["metadata"]["generation"];
+            let mut determined = conditions.iter().filter(|condition| condition["type"] == "DeterminationDegraded");
+            determined.any(|condition| condition["observedGeneration"] == *generation)
+        });
     }
 
-    /// Everything that a needless write would change.
-    fn versions_of_objects(&self) -> String {
-        let kinds = "featuregates,clusteroperators,clusterversions,configmaps";
+    /// Causes a step of the controller, and waits for the end of a step that finds nothing to write.
+    #[track_caller]
+    fn look_again(&self, controller: &Controller) {
+        let (before, note) = (controller.steps("nothing"), self.unused("look"));
+        let note = format!("example.com/look={}", note.display());
+        self.good(&["annotate", "clusterversion", "version", "--overwrite", &note]);
+        until("the controller has looked again", || controller.steps("nothing") > before);
+    }
+
+    /// Asserts that a controller without a task writes nothing, neither to the objects of feature sets nor to the object
+    /// `more`.
+    #[track_caller]
+    fn assert_no_needless_writes(&self, controller: &Controller, more: &[&str]) {
+        self.look_again(controller);
+        let writes = || (controller.steps("wrote"), self.versions_of_objects(more));
+        let before = writes();
+        (0..3).for_each(|_| self.look_again(controller));
+        assert_eq!(writes(), before, "needless writes");
+    }
+
+    /// The versions of all objects that controllers write, except for the lease.
+    #[track_caller]
+    fn versions_of_objects(&self, more: &[&str]) -> String {
+        let kinds = "featuregates,clusteroperators,configmaps";
         let path = "jsonpath={range .items[*]}{.kind}/{.metadata.name}={.metadata.resourceVersion} {end}";
-        self.good(&["get", kinds, "-n", "lockgate-gates", "-o", path])
+        let one = "jsonpath={.metadata.resourceVersion}";
+        let more = if more.is_empty() { String::new() } else { self.good(&[&["get"], more, &["-o", one]].concat()) };
+        self.good(&["get", kinds, "-n", "lockgate-gates", "-o", path]) + &more
     }
 }
 
-/// Upgrade and downgrade, with the controller first; each version has its own row all the time.
+impl Drop for World {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            let shown = self.kubectl.run(&["get", "featuregate", "cluster", "-o", "yaml", "--request-timeout=10s"]);
+            eprintln!("{}{}", shown.stdout, shown.stderr);
+        }
+    }
+}
+
+/// The limit that all waits share, as the value of `--wait-seconds`.
+fn wait_seconds() -> String {
+    wait_max().as_secs().to_string()
+}
+
+/// Upgrade and downgrade, with the controller first. Each version has its own row all the time.
 #[test]
 fn up_and_down() {
-    if !has_kubectl() {
-        return;
-    }
-    let world = World::new();
+    let Some(world) = World::new() else { return };
     world.install();
     world.history(&["1.4.0"]);
-    let old = world.controller("1.4.0");
+    let mut old = world.controller("1.4.0");
     world.until_rows("1.4.0:");
-    world.until("1.4.0 is reported", || world.reported() == "1.4.0");
+    world.until_reported("1.4.0");
 
-    // What is to come has no registry yet: said, and not reported.
+    // The next version has no registry yet: this is a condition, and the version is not reported.
     world.history(&["1.5.0", "1.4.0"]);
-    let gate: &[&str] = &["featuregate", "cluster"];
-    world.until("the missing row is told", || world.condition(gate, "DeterminationDegraded") == "True RegistryMissing");
+    world.until_condition(GATE, "DeterminationDegraded", "True RegistryMissing");
     assert_eq!((world.reported().as_str(), world.rows().as_str()), ("1.4.0", "1.4.0:"));
 
-    // The new controller brings it; the old one, which holds the lease, writes the row; nobody reports 1.5.0 yet.
-    let new = world.controller("1.5.0");
+    // The new controller brings it. The old one, which holds the lease, writes the row; 1.5.0 is not reported yet.
+    let mut new = world.controller("1.5.0");
     world.until_rows("1.4.0: 1.5.0:A");
-    world.until("all is determined", || world.condition(gate, "DeterminationDegraded") == "False AsExpected");
+    world.until_condition(GATE, "DeterminationDegraded", "False AsExpected");
     assert_eq!(world.reported(), "1.4.0");
     old.stop();
-    world.until("1.5.0 is reported", || world.reported() == "1.5.0");
+    world.until_reported("1.5.0");
 
-    // All rows follow the set, each from its own registry; and then nothing is written any more.
+    // All rows follow the set, each from its own registry. Then nothing is written any more.
     world.choose("DevPreviewNoUpgrade");
     world.until_rows("1.4.0:A 1.5.0:A,B");
-    let operator: &[&str] = &["clusteroperator", "config-operator"];
     let why = "False FeatureGates_RestrictedFeatureGates_DevPreviewNoUpgrade";
-    world.until("upgrades are blocked", || world.condition(operator, "Upgradeable") == why);
-    let before = world.versions_of_objects();
-    std::thread::sleep(Duration::from_secs(3));
-    assert_eq!(world.versions_of_objects(), before, "needless writes");
+    world.until_condition(OPERATOR, "Upgradeable", why);
+    world.assert_no_needless_writes(&new, &[]);
 
     // Down again: the controller of 1.4.0 first.
     world.history(&["1.4.0", "1.5.0", "1.4.0"]);
-    let old = world.controller("1.4.0");
+    let mut old = world.controller("1.4.0");
     new.stop();
-    world.until("1.4.0 is reported", || world.reported() == "1.4.0");
+    world.until_reported("1.4.0");
     assert_eq!(world.rows(), "1.4.0:A 1.5.0:A,B");
     world.history(&["1.4.0"]);
     world.until_rows("1.4.0:A");
     old.stop();
 }
 
-/// The controller dies before it sees a change, the API is gone for a while, the object is deleted, rows are edited.
+/// The controller is killed before it sees a change, the API is stopped for a while, the object is deleted, rows are edited.
 #[test]
 fn faults() {
-    if !has_kubectl() {
-        return;
-    }
-    let mut world = World::new();
+    let Some(mut world) = World::new() else { return };
     world.install();
     world.history(&["1.4.0"]);
-    let first = world.controller("1.4.0");
+    let mut first = world.controller("1.4.0");
     world.until_rows("1.4.0:");
     first.kill();
     world.choose("TechPreviewNoUpgrade");
-    // The lease of the dead one has to end first.
-    let second = world.controller("1.4.0");
+    // The lease of the killed controller has to expire first.
+    let mut second = world.controller("1.4.0");
     world.until_rows("1.4.0:A");
 
-    // The API goes and comes; what is changed afterwards is seen.
-    world.api.take().unwrap().stop();
-    std::thread::sleep(Duration::from_secs(1));
+    // The API is stopped until the controller has lost its lease. A change after the restart is seen.
+    world.stop_api();
+    second.wait_log("does not hold the lease any more");
     world.start_api();
-    world.ready();
     let forged =
         "{\"status\":{\"featureGates\":[{\"version\":\"1.4.0\",\"enabled\":[{\"name\":\"B\"}],\"disabled\":[]}]}}";
     world.good(&["patch", "featuregate", "cluster", "--subresource=status", "--type=merge", "-p", forged]);
     world.until_rows("1.4.0:A");
 
-    // Deleted and made again, it shows Default; the rows stay, and it is told.
+    // Deleted and created again, the object shows Default. The rows stay, and a condition says why.
     world.good(&["delete", "featuregate", "cluster"]);
     world.until_rows("1.4.0:A");
-    let gate: &[&str] = &["featuregate", "cluster"];
-    world.until("it is told", || world.condition(gate, "DeterminationDegraded") == "True OneWaySetLeft");
-    let operator: &[&str] = &["clusteroperator", "config-operator"];
-    assert!(world.condition(operator, "Upgradeable").starts_with("False"));
-    // Any other set, and the definition itself: no way out.
+    world.until_condition(GATE, "DeterminationDegraded", "True OneWaySetLeft");
+    world.until_condition(OPERATOR, "Upgradeable", "False");
+    // Neither another set nor a new definition is a way out.
     world.choose("OKD");
-    std::thread::sleep(Duration::from_secs(1));
+    world.until_observed();
     assert_eq!(world.rows(), "1.4.0:A");
     world.good(&["delete", "crd", "featuregates.config.openshift.io"]);
     world.good(&["apply", "-f", &world.path("1.4.0/manifests/0-crds.yaml").display().to_string()]);
     world.until_rows("1.4.0:A");
     world.choose("TechPreviewNoUpgrade");
-    world.until("all is well", || world.condition(gate, "DeterminationDegraded") == "False AsExpected");
+    world.until_condition(GATE, "DeterminationDegraded", "False AsExpected");
     assert_eq!(world.rows(), "1.4.0:A");
-    // A bug: in a definition without the subresource, rows of whoever wrote them stayed.
+    // Regression: in a definition without the subresource, forged rows stayed.
     let no_status = "[{\"op\":\"remove\",\"path\":\"/spec/versions/0/subresources\"}]";
     world.good(&["patch", "crd", "featuregates.config.openshift.io", "--type=json", "-p", no_status]);
-    // It is open to all as soon as the API server has seen the definition.
-    world.until("somebody forges it", || {
+    // The status is writable as soon as the API server has seen the definition.
+    until("the rows are forged", || {
         world.good(&["patch", "featuregate", "cluster", "--type=merge", "-p", forged]).contains("cluster patched\n")
     });
     world.until_rows("1.4.0:A");
-    // Nor is a spec that is none a way out, in a definition that lets anything in.
-    let loose = serde_json::json!([{"op": "replace", "path": "/spec/versions/0/schema/openAPIV3Schema",
+    // Nor is an invalid spec a way out, in a definition that accepts anything.
+    let loose = json!([{"op": "replace", "path": "/spec/versions/0/schema/openAPIV3Schema",
         "value": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}}]);
     world.good(&["patch", "crd", "featuregates.config.openshift.io", "--type=json", "-p", &loose.to_string()]);
     let no_spec = forged.replacen('{', "{\"spec\":{\"featureSet\":[\"x\"]},", 1);
     let forge = ["patch", "featuregate", "cluster", "--type=merge", "-p", &no_spec];
-    world.until("it lets anything in", || world.kubectl(&forge).is_ok());
-    world.until("it is told", || world.condition(gate, "DeterminationDegraded") == "True SpecUnreadable");
+    until("the invalid spec is accepted", || world.kubectl(&forge).is_ok());
+    world.until_condition(GATE, "DeterminationDegraded", "True SpecUnreadable");
     world.until_rows("1.4.0:A");
-    assert!(world.condition(operator, "Upgradeable").starts_with("False"));
+    world.until_condition(OPERATOR, "Upgradeable", "False");
     second.stop();
 }
 
-/// Two of one version at once: one writes, and when it dies the other goes on.
+/// Two controllers of one version: one writes, and when it is killed the other continues.
 #[test]
 fn two_at_once() {
-    if !has_kubectl() {
-        return;
-    }
-    let world = World::new();
-    // Before anything is there: controllers wait for the API's definitions.
-    world.ready();
-    let (one, other) = (world.controller("1.4.0"), world.controller("1.4.0"));
+    let Some(world) = World::new() else { return };
+    // Controllers that start early wait for the definitions.
+    let (mut one, mut other) = (world.controller("1.4.0"), world.controller("1.4.0"));
     world.install();
     world.history(&["1.4.0"]);
     world.until_rows("1.4.0:");
@@ -379,83 +441,73 @@ fn two_at_once() {
     other.stop();
 }
 
-/// Without a version operator: the controller goes first because `begin` waits for it; sets block upgrades; all is on record.
+/// Without a version operator, `begin` waits for the controller, sets block upgrades, and everything is recorded.
 #[test]
 fn versions_begin_with_the_controller() {
-    if !has_kubectl() {
-        return;
-    }
-    let world = World::new();
+    let Some(world) = World::new() else { return };
     world.install();
     world.good(&["delete", "clusterversion", "version"]);
-    let gates = |args: &[&str]| {
-        let kubeconfig = world.text("api/admin.kubeconfig");
-        let said = Command::new(LOCKGATE).arg("gates").args(args).args(["--kubeconfig", &kubeconfig]).output().unwrap();
-        let text = String::from_utf8_lossy(&said.stdout).into_owned() + &String::from_utf8_lossy(&said.stderr);
-        (said.status.success(), text)
-    };
-    let old = world.controller("1.4.0");
-    world.until("it is told", || {
-        world.condition(&["featuregate", "cluster"], "DeterminationDegraded") == "True NoClusterVersion"
-    });
-    assert!(gates(&["version", "complete", "1.4.0"]).1.contains("there is no ClusterVersion"));
-    assert!(gates(&["version", "begin", "1.4.0 "]).1.contains("is no version: it has spaces"));
-    assert!(world.kubectl(&["get", "clusterversion", "version"]).is_err(), "what was refused left nothing behind");
-    let (ok, said) = gates(&["version", "begin", "1.4.0"]);
-    assert!(ok && world.reported() == "1.4.0", "{said}");
-    assert!(gates(&["version", "complete", "1.4.0"]).0);
-    // Nobody brings 1.5.0: no success, and the reason.
-    let (ok, said) = gates(&["version", "begin", "1.5.0", "--wait-seconds", "3"]);
-    assert!(!ok && said.contains("version 1.5.0 has no row: it left no registry in the cluster"), "{said}");
-    assert!(gates(&["version", "begin", "1.6.0"]).1.contains("1.5.0 is under way; complete or abort it first"));
-    // Nor can it be completed: what is missing, and what to do.
+    let mut old = world.controller("1.4.0");
+    world.until_condition(GATE, "DeterminationDegraded", "True NoClusterVersion");
+    assert!(world.gates_fail(&["version", "complete", "1.4.0"]).contains("there is no ClusterVersion"));
+    assert!(world.gates_fail(&["version", "begin", "1.4.0 "]).contains("is no version: it has spaces"));
+    assert!(world.kubectl(&["get", "clusterversion", "version"]).is_err(), "a refused command creates nothing");
+    world.gates(&["version", "begin", "1.4.0", "--wait-seconds", &wait_seconds()]).ok();
+    assert_eq!(world.reported(), "1.4.0");
+    world.gates(&["version", "complete", "1.4.0"]).ok();
+    // There is no controller of 1.5.0: no success, and the reason.
+    let begin = ["version", "begin", "1.5.0", "--wait-seconds", "1"];
+    world.gates_fail(&begin);
+    world.until_condition(GATE, "DeterminationDegraded", "True RegistryMissing");
+    let said = world.gates_fail(&begin);
+    assert!(said.contains("version 1.5.0 has no row: it left no registry in the cluster"), "{said}");
+    let said = world.gates_fail(&["version", "begin", "1.6.0"]);
+    assert!(said.contains("1.5.0 is under way; complete or abort it first"), "{said}");
+    // Nor can it be completed: the error says what is missing and what to do.
     let history = || world.good(&["get", "clusterversion", "version", "-o", "jsonpath={.status.history}"]);
     let before = history();
     for more in [&[][..], &["--wait", "--wait-seconds", "1"]] {
-        let (ok, said) = gates(&[&["version", "complete", "1.5.0"], more].concat());
+        let said = world.gates_fail(&[&["version", "complete", "1.5.0"], more].concat());
         let missing = "FeatureGate cluster has no row of 1.5.0, but rows of 1.4.0, and ClusterOperator config-operator \
                        reports 1.4.0; version 1.5.0 has no row: it left no registry in the cluster";
-        assert!(!ok && said.contains(missing) && said.contains("lockgate gates version abort 1.5.0"), "{said}");
+        assert!(said.contains(missing) && said.contains("lockgate gates version abort 1.5.0"), "{said}");
     }
     assert_eq!(history(), before);
-    let (ok, said) = gates(&["version", "abort", "1.5.0"]);
-    assert!(ok && said.starts_with("1.4.0 has begun"), "{said}");
-    assert!(gates(&["version", "complete", "1.4.0"]).0);
-    let new = world.controller("1.5.0");
-    let (ok, said) = gates(&["version", "begin", "1.5.0", "--wait-seconds", "1"]);
-    assert!(!ok && said.contains("its controller has not arrived"), "{said}");
-    // The row is there, and 1.4.0 is in charge still: a row alone is no arrival.
+    let said = world.gates(&["version", "abort", "1.5.0", "--wait-seconds", &wait_seconds()]).ok();
+    assert!(said.starts_with("1.4.0 has begun"), "{said}");
+    world.gates(&["version", "complete", "1.4.0"]).ok();
+    let mut new = world.controller("1.5.0");
+    let said = world.gates_fail(&begin);
+    assert!(said.contains("its controller has not arrived"), "{said}");
+    // The row exists, and 1.4.0 is still in charge: a row alone is no arrival.
     world.until_rows("1.4.0: 1.5.0:A");
-    let (ok, said) = gates(&["version", "complete", "1.5.0"]);
-    assert!(!ok && said.contains("not arrived: ClusterOperator config-operator reports 1.4.0; "), "{said}");
+    let said = world.gates_fail(&["version", "complete", "1.5.0"]);
+    assert!(said.contains("not arrived: ClusterOperator config-operator reports 1.4.0; "), "{said}");
     old.stop();
-    let (ok, said) = gates(&["version", "complete", "1.5.0", "--wait"]);
-    assert!(ok && world.reported() == "1.5.0", "{said}");
-    assert!(gates(&["version", "complete", "1.5.0", "--wait"]).1.contains("1.5.0 is completed"), "at once");
+    let complete = ["version", "complete", "1.5.0", "--wait", "--wait-seconds", &wait_seconds()];
+    world.gates(&complete).ok();
+    assert_eq!(world.reported(), "1.5.0");
+    assert!(world.gates_fail(&complete).contains("1.5.0 is completed"), "a second time");
     world.choose("TechPreviewNoUpgrade");
-    let (ok, said) = gates(&["status", "--wait", "--wait-seconds", "20"]);
-    assert!(ok && said.contains("set TechPreviewNoUpgrade\n") && said.contains("row 1.5.0: 1 on, 2 off"), "{said}");
-    let (ok, said) = gates(&["version", "begin", "1.6.0", "--wait-seconds", "1"]);
-    assert!(!ok && said.contains("\"TechPreviewNoUpgrade\" does not allow updates"), "{said}");
-    let (ok, said) = gates(&["history"]);
-    assert!(ok && said.lines().count() == 2 && said.contains("TechPreviewNoUpgrade  chosen"), "{said}");
+    let said = world.gates(&["status", "--wait", "--wait-seconds", &wait_seconds()]).ok();
+    assert!(said.contains("set TechPreviewNoUpgrade\n") && said.contains("row 1.5.0: 1 on, 2 off"), "{said}");
+    world.until_condition(OPERATOR, "Upgradeable", "False");
+    let said = world.gates_fail(&["version", "begin", "1.6.0", "--wait-seconds", "1"]);
+    assert!(said.contains("\"TechPreviewNoUpgrade\" does not allow updates"), "{said}");
+    let said = world.gates(&["history"]).ok();
+    assert!(said.lines().count() == 2 && said.contains("TechPreviewNoUpgrade  chosen"), "{said}");
     new.stop();
 }
 
 #[test]
-fn bad_options_are_named() {
-    let dir = tempfile::tempdir().unwrap();
+fn errors_name_the_invalid_option() {
+    let dir = harness::tempdir();
     let gates = dir.path().join("gates.toml");
     let run = |toml: &str, more: &[&str]| {
         fs::write(&gates, toml).unwrap();
-        let file = gates.display().to_string();
-        let said = Command::new(LOCKGATE)
-            .args([&["operator", "--gates", &file], more].concat())
-            .env_remove("OPERATOR_IMAGE_VERSION")
-            .output()
-            .unwrap();
-        assert!(!said.status.success());
-        String::from_utf8_lossy(&said.stderr).into_owned()
+        let mut command = Command::new(LOCKGATE);
+        command.arg("operator").arg("--gates").arg(&gates).args(more).env_remove("OPERATOR_IMAGE_VERSION");
+        Output::of(&mut command).error()
     };
     let sound = "schema = 1\nversion = \"1.4.0\"\nprofiles = [\"P\", \"Q\"]\n";
     let version = ["--release-version", "1.4.0"];

@@ -1,126 +1,105 @@
-//! `lockgate ofrep` of a store: one that is not there yet, one that switches a feature, one that goes away.
-
-use crate::common;
+//! `lockgate ofrep` of a store that does not run yet, switches a feature, and stops.
 
 use std::{
-    io::{BufRead, BufReader, Read, Write},
+    io::{BufRead, BufReader, Write},
     net::TcpStream,
-    process::{Child, Command, Stdio},
-    time::{Duration, Instant},
+    process::Command,
 };
 
-use common::{BINARY, Place, free_port};
+use harness::{Output, Place, Process, TempDir, request, until, wait_max};
 use serde_json::{Value, json};
 
-const WAIT_MAX: Duration = Duration::from_secs(60);
+const LOCKGATE: &str = env!("CARGO_BIN_EXE_lockgate");
 const KEY: &str = "/ofrep/v1/evaluate/flags/store.AtomicIncrement";
 const ALL: &str = "/ofrep/v1/evaluate/flags";
 
-/// Ends with the test.
 struct Ofrep {
-    child: Child,
-    port: u16,
-}
-
-impl Drop for Ofrep {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
+    _process: Process,
+    address: String,
+    _dir: TempDir,
 }
 
 impl Ofrep {
-    fn start(store: u16) -> Ofrep {
-        let port = free_port();
-        let (listen, store) = (format!("127.0.0.1:{port}"), format!("127.0.0.1:{store}"));
-        let child = Command::new(BINARY)
-            .args(["ofrep", "--listen", &listen, "--no-feature-sets", "--store-endpoints", &store])
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .expect("start the binary");
-        let ofrep = Ofrep { child, port };
-        ofrep.until("it listens", || TcpStream::connect(("127.0.0.1", port)).is_ok());
-        ofrep
-    }
-
-    fn send(&self, request: &str) -> TcpStream {
-        let mut stream = TcpStream::connect(("127.0.0.1", self.port)).expect("connect");
-        stream.set_read_timeout(Some(WAIT_MAX)).expect("a time limit");
-        stream.write_all(request.as_bytes()).expect("ask");
-        stream
-    }
-
-    fn ask(&self, path: &str) -> (u16, Value) {
-        let request = format!("POST {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 0\r\n\r\n");
-        let mut text = String::new();
-        self.send(&request).read_to_string(&mut text).expect("answer");
-        let status = text.split(' ').nth(1).and_then(|code| code.parse().ok()).expect("a status line");
-        let body = text.split_once("\r\n\r\n").map_or("", |(_, body)| body);
-        (status, serde_json::from_str(body).unwrap_or_else(|_| panic!("no JSON: {text}")))
-    }
-
-    /// A stream of events, after its headers.
-    fn events(&self) -> BufReader<TcpStream> {
-        let request = "GET /ofrep/v1/events HTTP/1.1\r\nHost: x\r\nAccept: text/event-stream\r\n\r\n";
-        let mut lines = BufReader::new(self.send(request));
-        let mut line = String::new();
-        while line != "\r\n" {
-            line.clear();
-            lines.read_line(&mut line).expect("headers");
-        }
-        lines
+    /// Starts `lockgate ofrep` for a store, which need not run yet.
+    #[track_caller]
+    fn start(store: &str) -> Ofrep {
+        let dir = harness::tempdir();
+        let ports = dir.path().join("ports");
+        let mut command = Command::new(LOCKGATE);
+        command.args(["ofrep", "--listen", "127.0.0.1:0", "--no-feature-sets", "--store-endpoints", store]);
+        command.arg("--ports-file").arg(&ports);
+        let mut process = Process::start(command, &dir.path().join("log"));
+        let url = process.wait_ports(&ports)["ofrep"][0].clone();
+        let address = url.as_str().and_then(|url| url.strip_prefix("http://")).expect("a plain URL").to_owned();
+        Ofrep { _process: process, address, _dir: dir }
     }
 
     #[track_caller]
-    fn until(&self, what: &str, mut holds: impl FnMut() -> bool) {
-        let begin = Instant::now();
-        while !holds() {
-            assert!(begin.elapsed() < WAIT_MAX, "waited too long until {what}");
-            std::thread::sleep(Duration::from_millis(50));
+    fn ask(&self, path: &str) -> (u16, Value) {
+        let reply = request(&self.address, "POST", path, &[], "").expect("an answer");
+        let body = serde_json::from_str(&reply.body).unwrap_or_else(|_| panic!("no JSON: {}", reply.body));
+        (reply.status, body)
+    }
+
+    /// A stream of events, after its headers.
+    #[track_caller]
+    fn events(&self) -> BufReader<TcpStream> {
+        let mut stream = TcpStream::connect(&self.address).expect("connect");
+        stream.set_read_timeout(Some(wait_max())).expect("a time limit");
+        let request = "GET /ofrep/v1/events HTTP/1.1\r\nHost: x\r\nAccept: text/event-stream\r\n\r\n";
+        stream.write_all(request.as_bytes()).expect("ask");
+        let mut lines = BufReader::new(stream);
+        next_line(&mut lines, |line| line == "\r\n");
+        lines
+    }
+}
+
+/// Reads up to the first line for which `is_wanted` is true.
+#[track_caller]
+fn next_line(lines: &mut BufReader<TcpStream>, is_wanted: impl Fn(&str) -> bool) -> String {
+    let mut line = String::new();
+    loop {
+        line.clear();
+        assert_ne!(lines.read_line(&mut line).expect("a line"), 0, "the stream has ended");
+        if is_wanted(&line) {
+            return line;
         }
     }
 }
 
 #[test]
-fn a_store_that_comes_switches_and_goes() {
-    let place = Place::new();
-    let port = free_port();
-    let ofrep = Ofrep::start(port);
-    // Nobody there yet: an error that names the cause, and no empty list.
+fn a_store_that_starts_switches_a_feature_and_stops() {
+    let place = Place::new(LOCKGATE);
+    let ofrep = Ofrep::start(&place.address());
+    // The store does not run yet: an error that names the cause, and no empty list.
     for path in [KEY, ALL] {
         let (status, said) = ofrep.ask(path);
         let details = said["errorDetails"].as_str().expect("details");
         assert_eq!(status, 500, "{said}");
         assert!(details.starts_with("cluster features of the store are not known: "), "{details}");
     }
-    ofrep.until("the cause is told", || {
-        ofrep.ask(KEY).1["errorDetails"].as_str().is_some_and(|details| details.contains(&format!("127.0.0.1:{port}")))
+    until("the error names the store", || {
+        ofrep.ask(KEY).1["errorDetails"].as_str().is_some_and(|details| details.contains(&place.address()))
     });
 
-    let member = place.start_at(port, &[]);
+    let member = place.start(&[]);
     let off = |said: &Value| said["metadata"]["heldOffBy"] == "held off by member m1: flag says off";
-    ofrep.until("it is off, with the reason", || off(&ofrep.ask(KEY).1));
+    until("the feature is off, with the reason", || off(&ofrep.ask(KEY).1));
     let (status, said) = ofrep.ask(KEY);
     assert_eq!((status, &said["value"], &said["metadata"]["clusterVersion"]), (200, &json!(false), &json!("3.8.0")));
     let (status, said) = ofrep.ask(ALL);
     let keys: Vec<&Value> = said["flags"].as_array().expect("flags").iter().map(|flag| &flag["key"]).collect();
     assert!(status == 200 && keys.contains(&&json!("store.PersistedLeaseCheckpoints")), "{said}");
 
-    // Gone: its last answer, marked stale; then back with another flag: on, and not stale.
+    // The store stops: its last answer, marked as stale. It starts with another flag: on, and not stale.
     let mut events = ofrep.events();
-    assert!(member.stop().by_signal());
-    ofrep.until("the answer is stale", || ofrep.ask(KEY).1["metadata"]["stale"] == true);
+    assert_eq!(member.stop().by_signal(), Some(15));
+    until("the answer is stale", || ofrep.ask(KEY).1["metadata"]["stale"] == true);
     assert_eq!(ofrep.ask(KEY).1["value"], json!(false));
-    let mut event = String::new();
-    while !event.starts_with("data: ") {
-        event.clear();
-        events.read_line(&mut event).expect("an event");
-    }
+    let event = next_line(&mut events, |line| line.starts_with("data: "));
     assert_eq!(event.trim(), r#"data: {"type":"refetchEvaluation"}"#);
-    let _member = place.start_at(port, &["--cluster-feature-gates", "AtomicIncrement=true"]);
-    ofrep.until("it is on", || ofrep.ask(KEY).1["value"] == true);
+    let _member = place.start(&["--cluster-feature-gates", "AtomicIncrement=true"]);
+    until("the feature is on", || ofrep.ask(KEY).1["value"] == true);
     let (status, said) = ofrep.ask(KEY);
     let want =
         json!({"level": "cluster", "stage": "ALPHA", "clusterVersion": "3.8.0", "default": false, "locked": false});
@@ -128,16 +107,14 @@ fn a_store_that_comes_switches_and_goes() {
 }
 
 #[test]
-fn flags_that_cannot_be_meant() {
+fn invalid_flags_are_refused() {
     for (flags, part) in [
         (&["--no-feature-sets"][..], "--store-endpoints"),
         (&["--no-feature-sets", "--store-endpoints", "https://127.0.0.1:1"], "TLS is not supported yet"),
         (&["--no-feature-sets", "--store-endpoints", "127.0.0.1:1", "--tls-cert-file", "x"], "--tls-private-key-file"),
         (&["--no-feature-sets", "--store-endpoints", "127.0.0.1:1", "--token-file", "/nowhere"], "/nowhere"),
     ] {
-        let listen = format!("127.0.0.1:{}", free_port());
-        let ended = Command::new(BINARY).args(["ofrep", "--listen", &listen]).args(flags).output().expect("run");
-        let said = String::from_utf8_lossy(&ended.stderr);
-        assert!(!ended.status.success() && said.contains(part), "{flags:?}: {said}");
+        let said = Output::of(Command::new(LOCKGATE).args(["ofrep", "--listen", "127.0.0.1:0"]).args(flags)).error();
+        assert!(said.contains(part), "{flags:?}: {said}");
     }
 }

@@ -1,26 +1,24 @@
 //! Files for programs that cannot ask: `lockgate follow`.
 
-use std::{fs, process::Command, time::Duration};
+use std::{fs, path::Path};
 
-use super::{LOCKGATE, Process, World, has_kubectl};
+use harness::until;
+
+use super::{LOCKGATE, World};
 
 /// Files for programs that cannot ask follow the row of their version.
 #[test]
 fn files_follow() {
-    if !has_kubectl() {
-        return;
-    }
-    let world = World::new();
+    let Some(world) = World::new() else { return };
     world.install();
     world.history(&["1.4.0"]);
-    let controller = world.controller("1.4.0");
-    let (kubeconfig, args, config) =
-        (world.text("api/admin.kubeconfig"), world.text("args"), world.text("config.yaml"));
+    let mut controller = world.controller("1.4.0");
+    let (kubeconfig, args, config) = (world.kubeconfig(), world.text("args"), world.text("config.yaml"));
     fs::write(&config, "logLevel: 4\n").unwrap();
-    let common = ["follow", "--release-version", "1.4.0", "--kubeconfig", &kubeconfig, "--output"];
-    let follow = |more: &[&str]| Process::start(&[&common[..], more].concat(), &world.path("follow.log"));
-    let one = follow(&[&args, "--check-seconds", "1", "--format", "args", "--deny", "B"]);
-    let other = follow(&[
+    let common = ["--release-version", "1.4.0", "--kubeconfig", &kubeconfig, "--output"];
+    let follow = |more: &[&str]| world.spawn("follow", &[&common[..], more].concat());
+    let mut one = follow(&[&args, "--check-seconds", "1", "--format", "args", "--deny", "B"]);
+    let mut other = follow(&[
         &config,
         "--check-seconds",
         "1",
@@ -32,38 +30,44 @@ fn files_follow() {
         "A",
     ]);
     let has = |path: &str, text: &str| fs::read_to_string(path).is_ok_and(|content| content.contains(text));
-    world.until("files are written", || has(&args, "--feature-gates=A=false\n") && has(&config, "A=false"));
+    until("files are written", || has(&args, "--feature-gates=A=false\n") && has(&config, "A=false"));
     world.choose("TechPreviewNoUpgrade");
-    world.until("files follow", || has(&args, "--feature-gates=A=true\n") && has(&config, "A=true"));
+    until("files follow", || has(&args, "--feature-gates=A=true\n") && has(&config, "A=true"));
     assert!(has(&config, "logLevel"));
 
-    // What others do to the files is undone, without any change of the row; what is theirs stays.
+    // Changes of the files by others are reverted without a change of the row. The rest of the config file is kept.
     fs::remove_file(&args).unwrap();
-    fs::write(&config, "logLevel: 5 # theirs\n").unwrap();
-    world.until("files are back", || has(&args, "--feature-gates=A=true\n") && has(&config, "A=true"));
-    assert!(has(&config, "logLevel: 5 # theirs\n"));
-    // Right is left alone, broken too, until it can be read again; the log says each thing once.
+    fs::write(&config, "logLevel: 5 # kept\n").unwrap();
+    until("files are restored", || has(&args, "--feature-gates=A=true\n") && has(&config, "A=true"));
+    assert!(has(&config, "logLevel: 5 # kept\n"));
+    // Neither a correct file nor an unreadable one is written, and the log has each message once. A third follower, which
+    // looks as often, shows that some looks have passed.
     let stamp = |path: &str| fs::metadata(path).unwrap().modified().unwrap();
     let before = stamp(&args);
     fs::write(&config, "logLevel: [\n").unwrap();
-    world.until("it is told", || has(&world.text("follow.log"), "the file cannot be kept"));
-    std::thread::sleep(Duration::from_secs(3));
+    other.wait_log("the file cannot be kept");
+    let clock = world.text("clock");
+    let _clock = follow(&[&clock, "--check-seconds", "1", "--format", "args"]);
+    for _ in 0..3 {
+        until("the third file is written", || Path::new(&clock).exists());
+        fs::remove_file(&clock).unwrap();
+    }
     assert!(has(&config, "logLevel: [\n") && stamp(&args) == before);
     fs::write(&config, "{}\n").unwrap();
-    world.until("it is kept again", || has(&config, "A=true"));
-    world.until("that is told", || has(&world.text("follow.log"), "the file can be kept again"));
-    let log = fs::read_to_string(world.path("follow.log")).unwrap();
+    until("the config file is kept again", || has(&config, "A=true"));
+    other.wait_log("the file can be kept again");
+    let log = one.log() + &other.log();
     let times = ["was removed", "somebody changed", "the file cannot be kept"].map(|text| log.matches(text).count());
     assert_eq!(times, [1, 2, 1], "{log}");
 
-    let odd = [&common[..], &[&args, "--once", "--format", "config", "--config-path", "a..b"]].concat();
-    let said = Command::new(LOCKGATE).args(odd).output().unwrap();
-    let error = String::from_utf8_lossy(&said.stderr).into_owned();
-    assert!(!said.status.success() && error.contains("--config-path \"a..b\" has an empty key"), "{error}");
-    let unknown = [&common[..], &[&args, "--once", "--allow", "Typo"]].concat();
-    let said = Command::new(LOCKGATE).args(unknown).output().unwrap();
-    let error = String::from_utf8_lossy(&said.stderr).into_owned();
-    assert!(!said.status.success() && error.contains("does not know the gates [\"Typo\"]"), "{error}");
+    let once = |more: &[&str]| {
+        let args = [&["follow"], &common[..], &[&args, "--once"], more].concat();
+        harness::run(Path::new(LOCKGATE), args).error()
+    };
+    let error = once(&["--format", "config", "--config-path", "a..b"]);
+    assert!(error.contains("--config-path \"a..b\" has an empty key"), "{error}");
+    let error = once(&["--allow", "Typo"]);
+    assert!(error.contains("does not know the gates [\"Typo\"]"), "{error}");
     one.stop();
     other.stop();
     controller.stop();

@@ -1,12 +1,13 @@
-//! Who wrote what: `managedFields` of every object of feature sets, and the audit trail.
+//! The authors of changes: `managedFields` of every object of feature sets, and the audit trail.
 
-use std::{collections::BTreeSet, process::Command};
+use std::collections::BTreeSet;
 
+use harness::{request, until};
 use serde_json::Value;
 
-use super::{Process, World, has_kubectl};
+use super::{World, wait_seconds};
 
-/// Managers of all objects of a kind.
+/// The managers of all objects of a kind.
 fn managers(world: &World, kind: &[&str]) -> BTreeSet<String> {
     let said = world.kubectl(&[&["get", "-o", "json", "--show-managed-fields"], kind].concat()).unwrap();
     let list: Value = serde_json::from_str(&said).unwrap();
@@ -24,16 +25,13 @@ fn names(of: &[&str]) -> BTreeSet<String> {
 
 #[test]
 fn everyone_writes_under_a_name() {
-    if !has_kubectl() {
-        return;
-    }
-    let world = World::new();
+    let Some(world) = World::new() else { return };
     world.install();
     let _controller = world.controller("1.4.0");
-    world.command(&["version", "begin", "1.4.0"]).unwrap();
-    world.command(&["version", "complete", "1.4.0"]).unwrap();
+    world.gates(&["version", "begin", "1.4.0", "--wait-seconds", &wait_seconds()]).ok();
+    world.gates(&["version", "complete", "1.4.0"]).ok();
     world.choose("OKD");
-    world.until("the choice is recorded", || world.command(&["history"]).unwrap().contains("OKD"));
+    until("the choice is recorded", || world.gates(&["history"]).ok().contains("OKD"));
 
     assert_eq!(managers(&world, &["clusterversions"]), names(&["kubectl-create", "lockgate-cli"]));
     assert_eq!(managers(&world, &["clusteroperators"]), names(&["lockgate-operator"]));
@@ -41,18 +39,15 @@ fn everyone_writes_under_a_name() {
     assert_eq!(managers(&world, &["-n", "lockgate-gates", "configmaps"]), names(&["lockgate-operator"]));
     assert_eq!(managers(&world, &["-n", "lockgate-gates", "leases"]), names(&["lockgate-operator"]));
 
-    let history = world.command(&["history"]).unwrap();
+    let history = world.gates(&["history"]).ok();
     let lines: Vec<&str> = history.lines().filter_map(|line| line.split_once("Z  ").map(|(_, rest)| rest)).collect();
     assert_eq!(lines, ["Default  chosen by lockgate-operator", "OKD  chosen by kubectl-patch"]);
 }
 
-/// The object was deleted and made again: it shows another set than the one that the rows are made from, and so does nobody else.
+/// The object was deleted and created again, so that it shows another set than the one that rows are made from.
 #[test]
-fn rows_of_a_set_that_was_left_say_so() {
-    if !has_kubectl() {
-        return;
-    }
-    let world = World::new();
+fn the_set_that_rows_are_made_from_is_shown() {
+    let Some(world) = World::new() else { return };
     world.install();
     world.history(&["1.4.0"]);
     let _controller = world.controller("1.4.0");
@@ -61,20 +56,18 @@ fn rows_of_a_set_that_was_left_say_so() {
     world.until_rows("1.4.0:A");
     world.good(&["delete", "featuregate", "cluster"]);
     world.until_rows("1.4.0:A");
-    let said = world.command(&["status"]).unwrap();
+    let said = world.gates(&["status"]).ok();
     assert!(said.starts_with("set Default\nrows are made from TechPreviewNoUpgrade\n"), "{said}");
-    let json: Value = serde_json::from_str(&world.command(&["status", "-w", "json"]).unwrap()).unwrap();
+    let json: Value = serde_json::from_str(&world.gates(&["status", "-w", "json"]).ok()).unwrap();
     assert_eq!((&json["featureSet"], &json["rowsMadeFrom"]), (&"Default".into(), &"TechPreviewNoUpgrade".into()));
     assert_eq!(json["conditions"][0]["reason"], "OneWaySetLeft", "{json}");
-    let error = world.command(&["status", "--wait", "--wait-seconds", "1"]);
-    assert!(error.is_err(), "what was chosen is not what anyone runs with: {error:?}");
-    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-    let (listen, kubeconfig) = (format!("127.0.0.1:{port}"), world.text("api/admin.kubeconfig"));
-    let _ofrep = Process::start(&["ofrep", "--listen", &listen, "--kubeconfig", &kubeconfig], &world.path("ofrep.log"));
-    let url = format!("http://{listen}/ofrep/v1/evaluate/flags/A");
-    let ask = || Command::new("curl").args(["-s", "-X", "POST", &url]).output().unwrap().stdout;
-    world.until("OFREP tells the set of the rows", || {
-        let said: Value = serde_json::from_slice(&ask()).unwrap_or_default();
+    // Nobody runs with the chosen set, so a wait for it fails.
+    world.gates_fail(&["status", "--wait", "--wait-seconds", "1"]);
+    let flags = ["--listen", "127.0.0.1:0", "--kubeconfig", &world.kubeconfig()];
+    let (_ofrep, address) = world.serve("ofrep", "ofrep", &flags);
+    until("OFREP shows the set of the rows", || {
+        let reply = request(&address, "POST", "/ofrep/v1/evaluate/flags/A", &[], "").unwrap();
+        let said: Value = serde_json::from_str(&reply.body).unwrap_or_default();
         said["metadata"]["featureSet"] == "TechPreviewNoUpgrade" && said["value"] == true
     });
 }
