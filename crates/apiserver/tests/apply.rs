@@ -42,7 +42,7 @@ fn owned(object: &Value) -> Value {
 }
 
 #[test]
-fn a_configuration_is_applied_changed_and_taken_back() {
+fn a_configuration_is_applied_changed_and_reverted() {
     if harness::kubectl().is_none() {
         return;
     }
@@ -51,14 +51,14 @@ fn a_configuration_is_applied_changed_and_taken_back() {
     assert_eq!(said, "board.example.com/b serverside-applied\n");
     let first = board(&world);
     assert_eq!(first["spec"], json!({"color": "red", "tags": ["a"], "size": 3}));
-    // The default is nobody's.
+    // The default has no manager.
     assert_eq!(owned(&first), json!({"kubectl/Apply": {"f:spec": {"f:color": {}, "f:tags": {"v:\"a\"": {}}}}}));
     apply(&world, "{color: red, tags: [a]}", &[]).ok();
-    assert_eq!(board(&world), first, "the same again changes neither version nor time");
+    assert_eq!(board(&world), first, "a repeated apply changes neither version nor time");
 
     apply(&world, "{tags: [b]}", &[]).ok();
     let second = board(&world);
-    assert_eq!(second["spec"], json!({"tags": ["b"], "size": 3}), "what is no longer applied goes");
+    assert_eq!(second["spec"], json!({"tags": ["b"], "size": 3}), "a field that is no longer applied is removed");
     assert_eq!(second["metadata"]["generation"], 2);
     assert!(world.kubectl(&["get", "board", "b", "-o", "yaml"]).ok().find("managedFields").is_none());
 
@@ -72,7 +72,7 @@ fn a_configuration_is_applied_changed_and_taken_back() {
 }
 
 #[test]
-fn conflicts_are_told_forced_and_shared() {
+fn conflicts_are_reported_forced_and_shared() {
     if harness::kubectl().is_none() {
         return;
     }
@@ -94,7 +94,7 @@ fn conflicts_are_told_forced_and_shared() {
     let spec = |fields: Value| json!({ "f:spec": fields });
     let wanted = json!({"other/Apply": spec(json!({"f:color": {}, "f:size": {}})), "painter/Apply": spec(json!({"f:size": {}}))});
     assert_eq!(owned(&forced), wanted);
-    // What one of two owners leaves stays for the other.
+    // A field that one of two owners omits stays with the other.
     apply(&world, "{}", &["--field-manager=other"]).ok();
     assert_eq!(board(&world)["spec"], json!({"size": 5}));
 
@@ -125,7 +125,7 @@ fn two_managers_share_a_list() {
     let two =
         pins(json!({r#"k:{"name":"a"}"#: item(&["name", "note"]), r#"k:{"name":"b"}"#: item(&["name", "level"])}));
     assert_eq!(owned(&both), json!({"one/Apply": one, "two/Apply": two}));
-    // The item stays with what the other has of it.
+    // The item keeps the fields of the other manager.
     apply(&world, "{}", &["--field-manager=one"]).ok();
     assert_eq!(board(&world)["spec"]["pins"], json!([{"name": "a", "note": "hi"}, {"name": "b", "level": 2}]));
     apply(&world, "{pins: [{name: b, level: 2}]}", &["--field-manager=two"]).ok();
@@ -151,7 +151,7 @@ fn from_apply_on_the_client_to_apply_on_the_server() {
     );
     let annotation = &object["metadata"]["annotations"]["kubectl.kubernetes.io/last-applied-configuration"];
     assert!(annotation.as_str().unwrap().contains(r#""spec":{"color":"green"}"#), "{annotation}");
-    // And back.
+    // Back to apply on the client.
     client("{color: red}");
     assert_eq!(board(&world)["spec"]["color"], "red");
 }

@@ -1,5 +1,4 @@
-//! Built-in kinds hold what they hold in Kubernetes, and are selected by the fields that they are selected by there. Texts are those of
-//! kube-apiserver 1.36.3.
+//! Built-in kinds have the content and the field selectors of Kubernetes. Texts are those of kube-apiserver 1.36.3.
 
 use crate::common;
 
@@ -22,7 +21,7 @@ fn secret(name: &str, fields: Value) -> Value {
 }
 
 #[test]
-fn what_is_no_secret_is_not_kept() {
+fn rejects_invalid_secrets() {
     let world = World::start();
     world.run(async {
         let mut http = Http::connect(world.api()).await;

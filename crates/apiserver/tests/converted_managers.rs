@@ -1,4 +1,4 @@
-//! Managers of several versions of a kind, where a webhook converts.
+//! Field managers of several versions of a kind that a webhook converts.
 
 use crate::common;
 
@@ -10,9 +10,9 @@ use common::{
 };
 use serde_json::{Value, json};
 
-/// Managers know fields by the names of the version they wrote through, and lose them by whatever name they are changed under.
+/// Managers own fields by the names of the version they wrote through, and lose them when any version changes them.
 #[test]
-fn managers_of_versions_with_other_names_meet_in_one_object() {
+fn managers_of_versions_with_different_names_share_one_object() {
     let (world, webhook) = world();
     world.run(async {
         let mut http = Http::connect(world.api()).await;
@@ -37,7 +37,7 @@ fn managers_of_versions_with_other_names_meet_in_one_object() {
 }
 
 #[test]
-fn what_nobody_applies_any_more_goes_by_whatever_name() {
+fn fields_that_are_no_longer_applied_are_removed_under_any_name() {
     let (world, webhook) = world();
     world.run(async {
         let mut http = Http::connect(world.api()).await;
@@ -48,16 +48,16 @@ fn what_nobody_applies_any_more_goes_by_whatever_name() {
         assert_eq!(left.body["spec"], json!({"color": "red", "replicas": 2, "size": 1}), "two has it as dims.size");
         let left = apply(&mut http, "v2", "two", json!({"count": 2})).await;
         assert_eq!(left.body["spec"], json!({"color": "red", "count": 2}));
-        // The same manager in another version: what it had there and has no longer goes.
+        // The manager applies in another version, without a field that it owned: the field is removed.
         let moved = apply(&mut http, "v1", "two", json!({"size": 4})).await;
         assert_eq!(moved.body["spec"], json!({"color": "red", "size": 4}), "{}", moved.body);
         assert_eq!(entry(&moved, "two")["fieldsV1"], json!({"f:spec": {"f:size": {}}}));
     });
 }
 
-/// Who writes through the stored version needs no webhook but for the managers of others: an update goes on without.
+/// A write through the stored version needs the webhook only for other managers, and an update succeeds without it.
 #[test]
-fn a_webhook_that_is_away_keeps_nobody_from_the_stored_version() {
+fn the_stored_version_can_be_written_without_the_webhook() {
     let (world, webhook) = world();
     world.run(async {
         let mut http = Http::connect(world.api()).await;
@@ -76,7 +76,7 @@ fn a_webhook_that_is_away_keeps_nobody_from_the_stored_version() {
     });
 }
 
-/// A source of choices that are the same in every run.
+/// A generator of choices that are identical in every run.
 struct Dice(u64);
 
 impl Dice {
@@ -85,7 +85,7 @@ impl Dice {
         (self.0 >> 33) % bound
     }
 
-    /// Some of the fields that differ between the versions in nothing but their names.
+    /// Some of the fields that differ between the versions only in their names.
     fn spec(&mut self, null: bool) -> Value {
         let mut spec = json!({});
         for (name, number) in [("color", false), ("tag", false), ("replicas", true)] {
@@ -100,7 +100,7 @@ impl Dice {
     }
 }
 
-/// From the words of the second version to those of the first.
+/// Translates names of the second version to those of the first.
 fn translated(text: &str) -> String {
     let words = [
         ("f:count", "f:replicas"),
@@ -117,7 +117,7 @@ fn translated(text: &str) -> String {
     words.into_iter().chain(names).fold(text.to_owned(), |text, (from, to)| text.replace(from, to))
 }
 
-/// What came of a write, in words that are the same for all versions: code, spec, generation, warnings, claims, conflicts.
+/// The result of a write in names of one version: code, spec, generation, warnings, owned fields, conflicts.
 fn outcome(answer: &Answer) -> Value {
     let mut claims = BTreeMap::<String, BTreeSet<String>>::new();
     for entry in meta(answer, "managedFields").as_array().into_iter().flatten() {
@@ -138,9 +138,9 @@ fn outcome(answer: &Answer) -> Value {
            "claims": claims, "conflicts": conflicts})
 }
 
-/// The same writes to three objects, through the first version, the second, and now one and now the other: they come to the same.
+/// Equal writes to three objects, through the first version, the second, and alternately, have equal results.
 #[test]
-fn the_way_of_a_write_makes_no_difference() {
+fn the_version_of_a_write_makes_no_difference() {
     let (world, webhook) = world();
     world.run(async {
         let mut http = Http::connect(world.api()).await;

@@ -1,4 +1,4 @@
-//! What Kubernetes' end-to-end tests of API machinery found to be different here.
+//! Differences that Kubernetes' end-to-end tests of API machinery found.
 
 use crate::common;
 
@@ -6,7 +6,7 @@ use common::{World, http::Http};
 use serde_json::{Value, json};
 
 #[test]
-fn a_timeout_in_the_address_must_be_one() {
+fn rejects_invalid_timeouts_in_the_address() {
     let world = World::start();
     world.run(async {
         let mut http = Http::connect(world.api()).await;
@@ -22,9 +22,9 @@ fn a_timeout_in_the_address_must_be_one() {
     });
 }
 
-/// Nobody has made a table for questions; of the other forms there are.
+/// Reviews cannot be printed as a table, but have the other forms.
 #[test]
-fn questions_have_no_table() {
+fn reviews_have_no_table() {
     let path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
     let asked = json!({"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview",
         "spec": {"nonResourceAttributes": {"path": "/", "verb": "get"}}});
@@ -49,7 +49,7 @@ fn questions_have_no_table() {
     });
 }
 
-/// A field of a message: a text, or another message.
+/// A field of a protobuf message: a text, or another message.
 fn field(number: u8, bytes: impl AsRef<[u8]>) -> Vec<u8> {
     let bytes = bytes.as_ref();
     let length = u8::try_from(bytes.len()).ok().filter(|length| *length < 128).expect("a short field");
@@ -62,7 +62,7 @@ fn protobuf(api_version: &str, kind: &str, (name, version): (&str, &str), status
     [b"k8s\0".to_vec(), field(1, about), field(2, object)].concat()
 }
 
-/// Typed clients send protobuf, and the store of a kube-apiserver has it: conditions were lost.
+/// Typed clients send protobuf, and a kube-apiserver stores it: conditions were lost.
 #[test]
 fn conditions_come_as_protobuf() {
     let world = World::start();
@@ -91,9 +91,9 @@ fn conditions_come_as_protobuf() {
     });
 }
 
-/// Who merges comes before who counts unknown fields, also where there is nothing yet.
+/// Merging precedes the validation of unknown fields, also for a new object.
 #[test]
-fn what_is_applied_anew_must_fit_before_it_is_strict() {
+fn a_new_applied_object_is_merged_before_unknown_fields_are_counted() {
     let world = World::start();
     world.run(async {
         let mut http = Http::connect(world.api()).await;
@@ -113,7 +113,7 @@ fn what_is_applied_anew_must_fit_before_it_is_strict() {
     });
 }
 
-/// `kubectl explain` of metadata: one of Kubernetes' conformance tests looks for these words.
+/// One of Kubernetes' conformance tests looks for these words in `kubectl explain` of metadata.
 #[test]
 fn times_are_explained_as_timestamps() {
     let world = World::start();

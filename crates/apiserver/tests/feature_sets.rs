@@ -1,4 +1,4 @@
-//! The manifests of feature sets hold on this server: which set may follow which, by every way there is to write.
+//! The manifests of feature sets on this server: which set may follow which, for every kind of write.
 
 use crate::common;
 
@@ -15,7 +15,7 @@ const CLUSTER: &str = "/apis/config.openshift.io/v1/featuregates/cluster";
 const NAMESPACE: &str = "lockgate-gates";
 const KEEP: &str = "keep.gates.lockgate.io";
 
-/// Rows: what spec.featureSet was; columns: what it is to become. `removed`, `changed` and `okd` stand for the texts of refusals.
+/// The rows are old values of spec.featureSet, the columns new ones. `removed`, `changed` and `okd` stand for the texts of refusals.
 const MATRIX: &str = r#"
 from                  absent   ""       TechPreviewNoUpgrade  DevPreviewNoUpgrade  CustomNoUpgrade  OKD
 absent                ok       ok       ok                    ok                   ok               ok
@@ -26,7 +26,7 @@ CustomNoUpgrade       removed  changed  changed               changed           
 OKD                   removed  okd      ok                    ok                   ok               ok
 "#;
 
-/// Old set, new set, and the text that refuses it.
+/// An old set, a new set, and the text that refuses the change.
 fn cells() -> Vec<(&'static str, &'static str, Option<String>)> {
     let mut lines = MATRIX.trim().lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
     let head = lines.next().unwrap();
@@ -98,7 +98,7 @@ async fn furnish(http: &mut Http) {
     install(http, &featureset::generate::policies(NAMESPACE)).await;
 }
 
-/// FeatureGate `cluster` with this set, whatever was there: what keeps it is taken away for a moment.
+/// Resets FeatureGate `cluster` to this set, by removing what protects it for a moment.
 async fn reset(http: &mut Http, set: &str) -> Value {
     let binding = json!({"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicyBinding",
         "metadata": {"name": KEEP}, "spec": {"policyName": KEEP, "validationActions": ["Deny"]}});
@@ -110,7 +110,7 @@ async fn reset(http: &mut Http, set: &str) -> Value {
     answer.body
 }
 
-/// One way to change the set.
+/// A kind of write that changes the set.
 async fn change(http: &mut Http, way: &str, found: &Value, set: &str) -> Answer {
     let mut object = found.clone();
     object["spec"] = spec(set);
@@ -132,7 +132,7 @@ async fn change(http: &mut Http, way: &str, found: &Value, set: &str) -> Answer 
 }
 
 #[test]
-fn the_matrix_holds_by_every_way() {
+fn the_matrix_holds_for_every_kind_of_write() {
     let world = World::start();
     world.run(async {
         let mut http = Http::connect(world.api()).await;
@@ -166,9 +166,10 @@ fn the_matrix_holds_by_every_way() {
     });
 }
 
-/// Delete and create anew, all at once, by the definition or by the namespace of the records: refused; `/status` reaches no spec.
+/// Deleting and creating again, deleting the collection, the definition or the namespace of the records is refused, and
+/// `/status` does not change the spec.
 #[test]
-fn nothing_else_leads_out_of_a_set() {
+fn no_other_request_leaves_a_set() {
     let world = World::start();
     world.run(async {
         let mut http = Http::connect(world.api()).await;
@@ -196,7 +197,7 @@ fn nothing_else_leads_out_of_a_set() {
                 let answer = http.send("DELETE", path, "application/json", "").await;
                 assert_eq!((answer.code, text(&answer)), (403, Some(why.as_str())), "{set}: DELETE {path}");
             }
-            // A rule that compares two specs says nothing where there is only one.
+            // A rule that compares two specs does not apply to the first one.
             let mut object = good(&mut http, "GET", CLUSTER, Value::Null).await;
             object.as_object_mut().unwrap().remove("spec");
             let remove = json!([{"op": "remove", "path": "/spec"}]).to_string();
@@ -259,7 +260,7 @@ fn custom_lists_and_names_are_checked() {
             (422, Some(denied("other", "the only FeatureGate is named cluster").as_str()))
         );
         for (spec, why) in table {
-            // When it is made (nothing is stored, so the next can be tried), and when it is changed, each way.
+            // At creation (nothing is stored, so the next can be tried), and at each kind of change.
             let why = why.map(|why| denied("cluster", why));
             let made = http.json("POST", &format!("{GATES}?dryRun=All"), gate("cluster", spec.clone())).await;
             assert_eq!(made.code, if why.is_some() { 422 } else { 201 }, "{spec}: {}", made.body);
@@ -287,9 +288,9 @@ fn custom_lists_and_names_are_checked() {
     });
 }
 
-/// Registries and the audit trail: entries are added, never changed or taken away.
+/// Entries of registries and of the audit trail can be added, but not changed or removed.
 #[test]
-fn records_are_only_added_to() {
+fn records_are_append_only() {
     let world = World::start();
     world.run(async {
         let mut http = Http::connect(world.api()).await;
@@ -310,7 +311,7 @@ fn records_are_only_added_to() {
             ("PATCH", &one, json!({"data": {"1": "b"}}), &changed),
             ("PATCH", &one, json!({"data": null}), &changed),
             ("PATCH", &one, json!({"data": {"1": "b"}, "metadata": {"labels": null}}), &changed),
-            // What has no label would be no record any more, and could be deleted.
+            // Without its label, an object would no longer count as a record, and could be deleted.
             ("PATCH", &one, json!({"metadata": {"labels": null}}), &label),
             ("PATCH", &one, json!({"metadata": {"labels": {featureset::config_map::LABEL: "registry"}}}), &label),
             ("DELETE", &one, json!({}), &deleted),
@@ -321,7 +322,7 @@ fn records_are_only_added_to() {
             assert_eq!((answer.code, text(&answer)), (403, Some(why.as_str())), "{method} {patch}");
         }
         assert_eq!(http.merge(&one, json!({"data": {"2": "b"}})).await.code, 200);
-        // A registry may go when the controller has marked it as in no use; the audit trail never.
+        // A registry may be deleted after the controller has marked it as unused, the audit trail never.
         let mark = json!({"metadata": {"annotations": {featureset::sync::UNUSED_SINCE: "2026-01-01T00:00:00Z"}}});
         let registry = json!({"apiVersion": "v1", "kind": "ConfigMap", "data": {"1": "a"},
             "metadata": {"name": "gates-1.2.0", "labels": {featureset::config_map::LABEL: "registry"}}});
@@ -332,7 +333,7 @@ fn records_are_only_added_to() {
         assert_eq!(http.send("DELETE", &old, "application/json", "").await.code, 200);
         assert_eq!(http.merge(&one, mark).await.code, 200);
         assert_eq!(http.send("DELETE", &one, "application/json", "").await.code, 403);
-        // What is no record is nobody's business.
+        // Other objects are not protected.
         let plain = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "plain"}});
         good(&mut http, "POST", &maps, plain).await;
         good(&mut http, "DELETE", &format!("{maps}/plain"), Value::Null).await;

@@ -1,5 +1,5 @@
-//! Fields behind gates that are off, on the wire: nulls, values of the wrong shape, versions that do not have the field, and how a
-//! definition's gates are patched.
+//! Fields behind disabled gates, on the wire: nulls, values of the wrong type, versions without the field, and patches of a
+//! definition's gates.
 
 use crate::common;
 
@@ -13,7 +13,7 @@ const CRDS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 const APPLY: &str = "application/apply-patch+yaml";
 const STRATEGIC: &str = "application/strategic-merge-patch+json";
 
-/// Things, whose `spec` has these fields in each version; the last one is stored.
+/// A definition of things whose `spec` has these fields in each version; the last version is stored.
 fn definition(versions: &[(&str, Value)], gates: Value) -> Value {
     let version = |(i, (name, fields)): (usize, &(&str, Value))| {
         let schema =
@@ -43,7 +43,7 @@ async fn switch(http: &mut Http, gates: Value) {
     assert_eq!(http.merge(&format!("{CRDS}/things.g.example.com"), patch).await.code, 200);
 }
 
-/// A thing that is stored while all gates are on, which are then switched off.
+/// Stores a thing while all gates are on, then switches them off.
 async fn stored(http: &mut Http, versions: &[(&str, Value)], spec: Value, off: Value) -> Answer {
     assert_eq!(http.json("POST", CRDS, definition(versions, json!([]))).await.code, 201);
     let (last, _) = versions.last().expect("a version");
@@ -53,7 +53,7 @@ async fn stored(http: &mut Http, versions: &[(&str, Value)], spec: Value, off: V
     answer
 }
 
-/// What gates say to the caller.
+/// The warnings about gates.
 fn told(answer: &Answer) -> Vec<String> {
     let told = answer.warnings.iter().filter(|told| told.contains("feature gate"));
     told.map(|told| told.trim_start_matches("299 - ").trim_matches('"').replace('\\', "")).collect()
@@ -64,8 +64,8 @@ fn state(answer: &Answer) -> (&Value, &Value, &Value) {
     (&answer.body["spec"], &metadata["generation"], &metadata["resourceVersion"])
 }
 
-/// A frozen field that only the storage version has: writes through another version keep it, do not show it and are not counted
-/// as changes of it.
+/// Writes through a version without a frozen field of the storage version keep it, do not show it and do not count as changes
+/// of it.
 #[test]
 fn a_version_without_the_field_neither_loses_nor_shows_it() {
     let world = World::start();
@@ -100,9 +100,9 @@ fn a_version_without_the_field_neither_loses_nor_shows_it() {
     });
 }
 
-/// Where a field takes no null, a null says that there is nothing.
+/// A null counts as absent for a field that is not nullable.
 #[test]
-fn a_null_that_is_no_value_is_nothing() {
+fn a_null_that_is_not_a_value_counts_as_absent() {
     let world = World::start();
     world.run(async {
         let mut http = Http::connect(world.api()).await;
@@ -126,7 +126,7 @@ fn a_null_that_is_no_value_is_nothing() {
         let answer = http.send("PATCH", &format!("{path}?fieldManager=m"), APPLY, config).await;
         assert_eq!((answer.code, &answer.body["spec"]), (200, &before.body["spec"]));
 
-        // A stored null that the schema does not take any more must not keep others from writing.
+        // A stored null that the schema no longer accepts must not block other writes.
         let mut fields = fields;
         fields["was"] = json!({"type": "integer"});
         let schema = json!({"type": "object", "properties": {"spec": {"type": "object", "properties": fields}}});
@@ -139,7 +139,7 @@ fn a_null_that_is_no_value_is_nothing() {
 }
 
 #[test]
-fn every_value_of_the_wrong_shape_is_told_to_who_applies_it() {
+fn apply_reports_every_value_of_the_wrong_type() {
     let world = World::start();
     world.run(async {
         let mut http = Http::connect(world.api()).await;
@@ -163,7 +163,7 @@ fn every_value_of_the_wrong_shape_is_told_to_who_applies_it() {
     });
 }
 
-/// `kubectl patch crd` without a type sends such a patch.
+/// `kubectl patch crd` without a type sends a strategic patch.
 #[test]
 fn gates_of_a_definition_are_patched_strategically() {
     let world = World::start();

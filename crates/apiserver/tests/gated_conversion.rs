@@ -1,4 +1,4 @@
-//! Gates where a webhook converts.
+//! Gates of definitions that a webhook converts.
 
 use crate::common;
 
@@ -29,7 +29,7 @@ fn a_create_through_the_other_version_is_gated() {
         let calls = webhook.calls();
         let read = http.json("GET", &one("v1"), Value::Null).await;
         assert_eq!((&read.body["spec"], webhook.calls()), (&json!({"color": "red"}), calls), "it is stored as v1");
-        // Nothing of it is gated: as without gates.
+        // An object without gated fields is treated as without gates.
         let plain = json!({"apiVersion": "stable.example.com/v2", "kind": "Board", "metadata": {"name": "c"}, "spec": {"color": "red"}});
         let made = http.json("POST", &all("v2"), plain).await;
         assert_eq!((made.code, made.warnings.len(), webhook.calls() - calls), (201, 0, 2));
@@ -46,7 +46,7 @@ fn updates_of_all_kinds_are_gated() {
         assert_eq!((made.code, made.warnings.len()), (201, 0), "{}", made.body);
         define(&mut http, Board::first(false), &webhook).await;
 
-        // Sending back what was read is silent, and writes nothing.
+        // An unchanged update has no warnings and writes nothing.
         let read = http.json("GET", &one("v2"), Value::Null).await;
         let calls = webhook.calls();
         let put = http.json("PUT", &one("v2"), read.body.clone()).await;
@@ -73,7 +73,7 @@ fn updates_of_all_kinds_are_gated() {
         let patched = http.send("PATCH", &one("v2"), "application/json-patch+json", patch.to_string()).await;
         assert_eq!((&patched.body, told(&patched)), (&put.body, vec!["spec.replicas: not updated".to_owned()]));
 
-        // Through the version that is stored, where the gates' own names are.
+        // Through the stored version, whose names the gates use.
         let direct = http.merge(&one("v1"), json!({"spec": {"replicas": 4, "size": 4}})).await;
         assert_eq!(direct.body["spec"], json!({"color": "blue", "replicas": 3, "size": 2}));
         assert_eq!(meta(&direct, "resourceVersion"), meta(&put, "resourceVersion"));
@@ -89,7 +89,7 @@ fn updates_of_all_kinds_are_gated() {
 }
 
 #[test]
-fn status_and_scale_are_gated_on_their_own_part() {
+fn gates_apply_to_status_and_scale() {
     let (world, webhook) = world();
     world.run(async {
         let mut http = Http::connect(world.api()).await;
@@ -116,7 +116,7 @@ fn status_and_scale_are_gated_on_their_own_part() {
 }
 
 #[test]
-fn what_is_applied_is_held_and_so_are_its_owners() {
+fn applied_values_and_their_owners_are_kept() {
     let (world, webhook) = world();
     world.run(async {
         let mut http = Http::connect(world.api()).await;
@@ -139,7 +139,7 @@ fn what_is_applied_is_held_and_so_are_its_owners() {
         assert_eq!(entry(&taken, "one")["fieldsV1"], claim);
 
         define(&mut http, Board::first(false), &webhook).await;
-        // Others: no conflict, no change, no claim, in either version; even if they apply what is there.
+        // Other managers get no conflict, no change and no ownership, in either version, even if they apply equal values.
         for (version, spec) in
             [("v2", json!({"count": 9})), ("v1", json!({"replicas": 9})), ("v2", json!({"count": 5}))]
         {
@@ -148,11 +148,11 @@ fn what_is_applied_is_held_and_so_are_its_owners() {
             assert!(entry(&other, "two").is_null(), "{version} {spec}: {}", entry(&other, "two"));
             assert_eq!(meta(&other, "resourceVersion"), meta(&taken, "resourceVersion"), "{version} {spec}");
         }
-        // The owner leaves them out: values and claims stay.
+        // The owner omits the fields: values and ownership stay.
         let left = apply(&mut http, "v2", "one", json!({"color": "red"})).await;
         assert_eq!(left.body, taken.body);
         assert_eq!(told(&left), ["spec.replicas: not removed", "spec.size: not removed"]);
-        // The owner goes on in the other version, where the fields have other names.
+        // The owner continues in the other version, where the fields have other names.
         let moved = apply(&mut http, "v1", "one", json!({"color": "blue"})).await;
         assert_eq!(moved.body["spec"], json!({"color": "blue", "replicas": 5, "size": 1}));
         assert_eq!(entry(&moved, "one")["apiVersion"], "stable.example.com/v1");
@@ -162,7 +162,7 @@ fn what_is_applied_is_held_and_so_are_its_owners() {
         assert_eq!(back.body["spec"], json!({"color": "blue", "count": 5, "dims": {"size": 1}}));
         let claim = json!({"f:spec": {"f:color": {}, "f:count": {}, "f:dims": {"f:size": {}}}});
         assert_eq!(entry(&back, "one")["fieldsV1"], claim);
-        // Nor can anybody take the claims away by saying so.
+        // A write of managedFields does not remove the ownership.
         let given = json!([{"manager": "me", "operation": "Update", "apiVersion": "stable.example.com/v2",
             "fieldsType": "FieldsV1", "fieldsV1": {"f:spec": {"f:color": {}, "f:count": {}}}}]);
         let said = http.merge(&one("v2"), json!({"metadata": {"managedFields": given}})).await;
@@ -172,7 +172,7 @@ fn what_is_applied_is_held_and_so_are_its_owners() {
 }
 
 #[test]
-fn a_webhook_that_fails_at_any_call_leaves_everything_as_it_was() {
+fn a_failure_of_any_webhook_call_changes_nothing() {
     let (world, webhook) = world();
     world.run(async {
         let mut http = Http::connect(world.api()).await;
@@ -221,7 +221,7 @@ fn defaults_of_the_other_version_are_dropped_silently() {
             defined.warnings
         );
         let made = http.json("POST", &all("v2"), board("v2", json!({"color": "red"}))).await;
-        // A read through v2 brings none of its defaults.
+        // A read through v2 adds none of its defaults.
         assert_eq!((made.code, &made.body["spec"], made.warnings.len()), (201, &json!({"color": "red"}), 0));
         assert_eq!(entry(&made, "unknown")["fieldsV1"], json!({"f:spec": {".": {}, "f:color": {}}}), "nor is it owned");
         let stored = http.json("GET", &one("v1"), Value::Null).await;
@@ -239,7 +239,7 @@ fn defaults_of_the_other_version_are_dropped_silently() {
     });
 }
 
-/// Objects that were stored before the storage version moved are gated by what they hold.
+/// Objects that are stored in an older storage version are gated by their content.
 #[test]
 fn objects_of_an_older_storage_version_are_gated() {
     let (world, webhook) = world();
@@ -251,7 +251,7 @@ fn objects_of_an_older_storage_version_are_gated() {
         let held = http.merge(&one("v1"), json!({"spec": {"color": "blue", "replicas": 9, "size": 9}})).await;
         assert_eq!(held.body["spec"], json!({"color": "blue", "replicas": 3, "size": 2}), "{}", held.body);
         assert_eq!(told(&held), ["spec.count: not updated", "spec.dims.size: not updated"]);
-        // Where the gate is, the field has a parent, and goes with it as it does there.
+        // In the gate's version the field has a parent, and is removed with it.
         let gone = http.merge(&format!("{}?dryRun=All", one("v1")), json!({"spec": {"size": null}})).await;
         assert_eq!(gone.body["spec"], json!({"color": "blue", "replicas": 3}));
         assert_eq!(told(&gone), ["spec.dims.size: removed with its parent"]);
@@ -270,9 +270,9 @@ fn objects_of_an_older_storage_version_are_gated() {
     });
 }
 
-/// What is wrong in a held field is not looked at; what is wrong elsewhere is, whatever the webhook makes of it.
+/// Invalid values are ignored in fields that a gate drops, and reported elsewhere, also if the webhook fails on them.
 #[test]
-fn only_what_a_gate_takes_away_may_be_wrong() {
+fn only_dropped_fields_may_be_invalid() {
     let (world, webhook) = world();
     world.run(async {
         let mut http = Http::connect(world.api()).await;
@@ -287,14 +287,14 @@ fn only_what_a_gate_takes_away_may_be_wrong() {
         assert_eq!(wrong.code, 422, "{}", wrong.body);
         let message = wrong.body["message"].as_str().unwrap();
         assert!(message.contains("spec.color: Invalid value: \"integer\"") && !message.contains("count"), "{message}");
-        // A webhook that cannot take what is wrong is not what the caller should read about.
+        // The answer names the invalid field and not the webhook that failed on it.
         webhook.fail_at(2);
         let wrong = http.merge(&one("v2"), json!({"spec": {"color": 5}})).await;
         assert!(wrong.code == 422 && wrong.body["message"].as_str().unwrap().contains("spec.color"), "{}", wrong.body);
     });
 }
 
-/// The stories with the real kubectl.
+/// Creates, patches, scales and applies with the real kubectl.
 #[test]
 fn kubectl_sees_gates_in_both_versions() {
     if harness::kubectl().is_none() {

@@ -54,7 +54,7 @@ fn a_disabled_field_is_dropped_frozen_and_kept() {
     let removed = world.kubectl(&["patch", "ct", "my-cron", "--type=merge", "-p", r#"{"spec":{"replicas":null}}"#]);
     assert!(removed.stderr.contains("spec.replicas: not removed"), "{}", removed.stderr);
     assert_eq!((field(&world, ".spec.replicas"), field(&world, ".metadata.resourceVersion")), ("5".into(), version));
-    // Something else changes with it: that is written, and only that.
+    // Another change in the same request is written without it.
     world
         .kubectl(&["patch", "ct", "my-cron", "--type=merge", "-p", r#"{"spec":{"replicas":7,"image":"alpine"}}"#])
         .ok();
@@ -137,7 +137,7 @@ fn the_published_schema_has_the_state_and_the_defaults_in_force() {
 }
 
 #[test]
-fn bad_gates_are_refused_and_a_put_without_gates_keeps_them() {
+fn rejects_invalid_gates_and_keeps_them_in_a_put_without_gates() {
     if harness::kubectl().is_none() {
         return;
     }
@@ -159,7 +159,7 @@ fn bad_gates_are_refused_and_a_put_without_gates_keeps_them() {
 }
 
 #[test]
-fn a_flip_on_one_server_holds_for_writes_on_another() {
+fn a_gate_changed_on_one_server_applies_to_writes_on_another() {
     if harness::kubectl().is_none() {
         return;
     }
@@ -179,7 +179,7 @@ fn a_flip_on_one_server_holds_for_writes_on_another() {
 }
 
 #[test]
-fn with_the_feature_off_gates_are_not_taken() {
+fn without_the_feature_gates_are_not_accepted() {
     if harness::kubectl().is_none() {
         return;
     }
@@ -191,9 +191,9 @@ fn with_the_feature_off_gates_are_not_taken() {
     assert_eq!(field(&world, ".spec.replicas"), "2");
 }
 
-/// Gates that another server took are kept, and neither heeded nor told to be off.
+/// Gates that another server stored are kept, and neither enforced nor reported as disabled.
 #[test]
-fn with_the_feature_off_gates_are_kept() {
+fn without_the_feature_stored_gates_are_kept() {
     if harness::kubectl().is_none() {
         return;
     }

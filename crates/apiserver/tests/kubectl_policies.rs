@@ -37,14 +37,14 @@ fn files(world: &World) -> Vec<String> {
     manifests.into_iter().map(write).collect()
 }
 
-/// How many lines end with this.
+/// The number of lines with this end.
 #[track_caller]
 fn all_end(said: &str, end: &str) {
     assert!(said.lines().count() == 10 && said.lines().all(|line| line.ends_with(end)), "{end}: {said}");
 }
 
 #[test]
-fn the_manifests_are_applied_and_hold() {
+fn the_manifests_are_applied_and_enforced() {
     if harness::kubectl().is_none() {
         return;
     }
@@ -73,7 +73,7 @@ fn the_manifests_are_applied_and_hold() {
         "{explained}"
     );
 
-    // Older clients take what begins with a brace for JSON.
+    // Older clients parse a text that begins with a brace as JSON.
     let gate = "---\n{apiVersion: config.openshift.io/v1, kind: FeatureGate, metadata: {name: cluster}, spec: {featureSet: TechPreviewNoUpgrade}}";
     world.kubectl_with(&["apply", "-f", "-"], gate).ok();
     let kept = |resource: &str, name: &str| {
@@ -113,9 +113,9 @@ fn a_policy_is_changed_and_warns() {
     assert!(said.code == Some(0), "{}", said.stderr);
     assert_eq!(
         said.stderr,
-        "Warning: Validation failed for ValidatingAdmissionPolicy 'small' with binding 'small': too many entries: 2"
+        "Warning: Validation failed for ValidatingAdmissionPolicy 'small' with binding 'small': too many entries: 2\n"
     );
-    // A variable before the one that uses it, as kubectl patches it.
+    // The patch that kubectl sends puts a variable before the one that uses it.
     let changed = SMALL
         .replace("  variables:\n", "  variables:\n  - {name: least, expression: '2'}\n")
         .replace("variables.size < 2", "variables.size < variables.least")
@@ -129,7 +129,7 @@ fn a_policy_is_changed_and_warns() {
         "error: failed to create configmap: configmaps \"two\" is forbidden: ValidatingAdmissionPolicy 'small' with binding \
          'small' denied request: too many entries: 2"
     );
-    // kubectl has words of its own for this reason.
+    // kubectl has its own text for this reason.
     let map = "---\n{apiVersion: v1, kind: ConfigMap, metadata: {name: two}, data: {a: '1', b: '2'}}";
     let said = world.kubectl_with(&["apply", "-f", "-"], map).error();
     let why = "ValidatingAdmissionPolicy 'small' with binding 'small' denied request: too many entries: 2";

@@ -238,7 +238,7 @@ fn run(set: &str, want: &str, seed: u64) {
             log.push(call(&mut http, &mut random).await);
             // Some calls follow each other at once; others leave the controller time for some reads.
             if random.below(3) > 0 {
-                for _ in 0..random.below(60) {
+                for _ in 0..random.below(20) {
                     on(&mut http).await;
                 }
             }

@@ -1,12 +1,12 @@
-//! A definition and its object in one file: what kubectl makes of it while the kind is not known yet.
+//! A definition and its object in one file, which kubectl applies before the kind is known.
 
 use crate::common;
 
 use common::{World, data, http::Http};
 
-/// As on a real cluster: the definition is made, the object's kind is not known in the same call, and in the next it is.
+/// As on a real cluster, the first call creates the definition and does not find the object's kind, and the next one does.
 #[test]
-fn the_second_apply_of_one_file_takes_the_object() {
+fn the_second_apply_of_one_file_creates_the_object() {
     if harness::kubectl().is_none() {
         return;
     }

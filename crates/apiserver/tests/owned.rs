@@ -1,4 +1,4 @@
-//! Who manages which fields, on the wire: requests that kubectl does not send, and fields behind gates.
+//! Managers of fields, on the wire: requests that kubectl does not send, and fields behind gates.
 
 use crate::common;
 
@@ -27,7 +27,7 @@ fn entry<'a>(answer: &'a Answer, manager: &str) -> &'a Value {
 }
 
 #[test]
-fn what_is_no_apply_is_refused_and_changes_nothing() {
+fn rejects_invalid_applies_and_changes_nothing() {
     let world = World::start();
     world.run(async {
         let mut http = Http::connect(world.api()).await;
@@ -151,7 +151,7 @@ fn writes_of_all_kinds_have_their_managers() {
         assert_eq!((forced.code, &forced.body["data"]["l"]), (200, &json!("3")));
         assert!(entry(&forced, "editor").is_null());
 
-        // Forgotten on request, and remembered from the next apply on.
+        // Managers are removed on request, and recorded again from the next apply on.
         let reset = http.merge(&one, json!({"metadata": {"managedFields": []}})).await;
         assert!(reset.code == 200 && reset.body["metadata"].get("managedFields").is_none(), "{}", reset.body);
         let patched = http.merge(&one, json!({"data": {"l": "4"}})).await;
@@ -164,7 +164,7 @@ fn writes_of_all_kinds_have_their_managers() {
 }
 
 #[test]
-fn old_updaters_are_put_together() {
+fn old_updaters_are_merged() {
     let world = World::start();
     world.run(async {
         let mut http = Http::connect(world.api()).await;
@@ -226,7 +226,7 @@ fn fields_behind_gates_are_neither_owned_nor_lost() {
         let again = apply(&mut http, CARD, "fieldManager=one", &wish(6)).await;
         assert_eq!(again.body, made.body);
         assert!(again.warnings.iter().any(|text| text.contains("spec.size: dropped")), "{:?}", again.warnings);
-        // Not even a value that does not fit is looked at.
+        // Invalid values are ignored as well.
         let strange = card("v1", json!({"color": "red", "size": "big", "pins": [{"name": "a"}]}));
         let again = apply(&mut http, CARD, "fieldManager=one", &strange).await;
         assert_eq!((again.code, &again.body), (200, &made.body));
@@ -238,13 +238,13 @@ fn fields_behind_gates_are_neither_owned_nor_lost() {
         assert_eq!(owned["f:spec"]["f:size"], json!({}));
 
         gate(&mut http, false).await;
-        // Another value of somebody else: no conflict, no change, a warning.
+        // A different value of another manager causes a warning, no conflict and no change.
         let other = apply(&mut http, CARD, "fieldManager=two", &card("v1", json!({"size": 9}))).await;
         assert_eq!((other.code, &other.body["spec"]["size"]), (200, &json!(5)));
         assert!(other.warnings.iter().any(|text| text.contains("spec.size: not updated")), "{:?}", other.warnings);
         assert!(entry(&other, "two").is_null(), "{}", entry(&other, "two"));
         assert_eq!(other.body["metadata"]["resourceVersion"], taken.body["metadata"]["resourceVersion"]);
-        // The owner leaves it out: value and claim stay.
+        // The owner omits the field: value and ownership stay.
         let left = apply(&mut http, CARD, "fieldManager=one", &card("v1", json!({"color": "red"}))).await;
         assert_eq!(left.body["spec"], json!({"color": "red", "size": 5}));
         assert!(left.warnings.iter().any(|text| text.contains("spec.size: not removed")), "{:?}", left.warnings);
@@ -258,7 +258,7 @@ fn fields_behind_gates_are_neither_owned_nor_lost() {
         let gone = apply(&mut http, CARD, "fieldManager=one", &card("v1", json!({}))).await;
         assert_eq!(gone.body["spec"], json!({"color": "blue"}));
 
-        // Who applied the gates takes them away by leaving them out.
+        // The manager that applied the gates removes them by omitting them.
         let mut plain = definition(true);
         plain["spec"].as_object_mut().unwrap().remove("customFeatureGates");
         let path = format!("{DEFINITIONS}/cards.example.com");
@@ -267,9 +267,9 @@ fn fields_behind_gates_are_neither_owned_nor_lost() {
     });
 }
 
-/// What is applied goes when it is no longer applied, also what a gate has left nothing of.
+/// A parent that is no longer applied is removed, also if a gate has dropped all of its fields.
 #[test]
-fn a_parent_of_which_a_gate_leaves_nothing_goes_with_its_applier() {
+fn a_parent_emptied_by_a_gate_is_removed_with_its_applier() {
     let world = World::start();
     world.run(async {
         let mut http = Http::connect(world.api()).await;
@@ -280,7 +280,7 @@ fn a_parent_of_which_a_gate_leaves_nothing_goes_with_its_applier() {
         assert_eq!((made.code, &made.body["spec"]["dims"]), (201, &json!({})));
         assert_eq!(entry(&made, "one")["fieldsV1"], json!({"f:spec": {"f:color": {}, "f:dims": {}}}));
         assert_eq!(apply(&mut http, CARD, "fieldManager=one", &all).await.body, made.body);
-        // Of what is there already nobody takes anything by a value that is not taken.
+        // A dropped value does not change the ownership of existing fields.
         let other = apply(&mut http, CARD, "fieldManager=two", &card("v1", json!({"dims": {"depth": 2}}))).await;
         assert_eq!((other.code, &other.body), (200, &made.body));
         let wide = apply(&mut http, CARD, "fieldManager=two", &card("v1", json!({"dims": {"width": 2}}))).await;
@@ -297,7 +297,7 @@ fn a_parent_of_which_a_gate_leaves_nothing_goes_with_its_applier() {
         assert_eq!(left.body["spec"], json!({"color": "red"}));
         assert_eq!(entry(&left, "one")["fieldsV1"], json!({"f:spec": {"f:color": {}}}));
 
-        // A field that was taken while the gate was on is known by itself.
+        // A field that was written while the gate was on has an entry of its own.
         gate(&mut http, true).await;
         let taken = apply(&mut http, CARD, "fieldManager=one", &all).await;
         gate(&mut http, false).await;
@@ -306,9 +306,9 @@ fn a_parent_of_which_a_gate_leaves_nothing_goes_with_its_applier() {
     });
 }
 
-/// A map that somebody else has, too, is not null when its last field goes: that would be refused.
+/// A map that another manager owns as well does not become null with its last field: a null would be refused.
 #[test]
-fn a_map_that_others_have_stays_without_its_last_field() {
+fn a_map_with_another_owner_stays_without_its_last_field() {
     let world = World::start();
     world.run(async {
         let mut http = Http::connect(world.api()).await;
@@ -326,7 +326,7 @@ fn a_map_that_others_have_stays_without_its_last_field() {
 }
 
 #[test]
-fn managers_of_several_versions_meet_in_one_object() {
+fn managers_of_several_versions_share_one_object() {
     let world = World::start();
     world.run(async {
         let mut http = Http::connect(world.api()).await;
@@ -346,7 +346,7 @@ fn managers_of_several_versions_meet_in_one_object() {
             "{}",
             refused.body
         );
-        // The same manager in another version is the same manager.
+        // A manager keeps its identity in another version.
         let moved = apply(&mut http, &newer, "fieldManager=one", &card("v2", json!({"size": 2}))).await;
         assert_eq!(moved.body["spec"], json!({"size": 2}), "the color is not applied any more");
         assert_eq!(
@@ -356,7 +356,7 @@ fn managers_of_several_versions_meet_in_one_object() {
     });
 }
 
-/// As in Kubernetes: whoever changes a field that it has is seen to have done so now, also if a gate keeps others of its fields.
+/// As in Kubernetes, the time of a manager is updated when it changes one of its fields, also if a gate freezes others.
 #[test]
 fn an_open_field_that_changes_gives_its_manager_a_new_time() {
     let world = World::start();

@@ -1,4 +1,4 @@
-//! Clients that want different things of one object at once.
+//! Clients that change one object at the same time.
 
 use crate::common;
 
@@ -12,11 +12,11 @@ fn map(metadata: Value) -> Value {
     json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata})
 }
 
-/// As a controller does it: read, write without the own one, and again if somebody was faster.
+/// Removes a finalizer as controllers do: reads, writes without it, and retries after a conflict.
 async fn let_go(http: &mut Http, path: &str, finalizer: &str) {
     loop {
         let mut object = http.json("GET", path, Value::Null).await.body;
-        let list = object["metadata"]["finalizers"].as_array_mut().expect("held by the other or by us");
+        let list = object["metadata"]["finalizers"].as_array_mut().expect("held by one of the two finalizers");
         list.retain(|held| held != finalizer);
         let answer = http.json("PUT", path, object).await;
         match answer.code {
@@ -28,7 +28,7 @@ async fn let_go(http: &mut Http, path: &str, finalizer: &str) {
 }
 
 #[test]
-fn two_let_go_at_once() {
+fn two_finalizers_are_removed_at_once() {
     let world = World::start();
     world.run(async {
         let (mut one, mut two) = (Http::connect(world.api()).await, Http::connect(world.api()).await);
@@ -44,7 +44,7 @@ fn two_let_go_at_once() {
 }
 
 #[test]
-fn a_finalizer_that_was_taken_holds() {
+fn an_accepted_finalizer_keeps_the_object() {
     let world = World::start();
     world.run(async {
         let (mut one, mut two) = (Http::connect(world.api()).await, Http::connect(world.api()).await);
@@ -65,7 +65,7 @@ fn a_finalizer_that_was_taken_holds() {
 }
 
 #[test]
-fn what_is_on_its_way_out_takes_no_new_holder_and_keeps_its_name() {
+fn a_deleted_object_accepts_no_finalizer_and_keeps_its_name() {
     let world = World::start();
     world.run(async {
         let mut http = Http::connect(world.api()).await;
@@ -90,7 +90,7 @@ fn what_is_on_its_way_out_takes_no_new_holder_and_keeps_its_name() {
 }
 
 #[test]
-fn names_that_are_made_up_at_once_differ() {
+fn names_generated_at_once_differ() {
     let world = World::start();
     world.run(async {
         let mut clients = Vec::new();
@@ -110,9 +110,9 @@ fn names_that_are_made_up_at_once_differ() {
     });
 }
 
-/// Options that cannot be heeded must not delete.
+/// A delete with invalid options deletes nothing.
 #[test]
-fn deletes_of_many_with_bad_options() {
+fn rejects_deletes_of_collections_with_invalid_options() {
     let world = World::start();
     world.run(async {
         let mut http = Http::connect(world.api()).await;

@@ -1,4 +1,4 @@
-//! The real kubectl on rules, on what has become invalid, and on fields to select by.
+//! The real kubectl on validation rules, on objects that have become invalid, and on field selectors.
 
 use crate::common;
 
@@ -23,7 +23,7 @@ fn world_with_shirts() -> World {
 }
 
 #[test]
-fn rules_are_asked_and_their_words_reach_the_user() {
+fn rules_are_evaluated_and_their_messages_shown() {
     if harness::kubectl().is_none() {
         return;
     }
@@ -34,11 +34,11 @@ fn rules_are_asked_and_their_words_reach_the_user() {
     assert_eq!(refused, "The Shirt \"c\" is invalid: spec.size: Invalid value: 4: cannot shrink from 9 to 4");
     let refused = world.kubectl(&["patch", "shirt", "c", "--type=merge", "-p", r#"{"spec":{"owner":"Ann"}}"#]).error();
     assert!(refused.contains("failed rule: self.matches('^[a-z]+$')"), "{refused}");
-    // Where the shape is wrong rules are not asked.
+    // Rules are not evaluated for values of the wrong type.
     let refused = world.kubectl(&["patch", "shirt", "c", "--type=merge", "-p", r#"{"spec":{"size":"x"}}"#]).error();
     assert!(refused.contains("spec.size: Invalid value: \"string\""), "{refused}");
     assert!(refused.contains("some validation rules were not checked because the object was invalid"), "{refused}");
-    // A rule that cannot be compiled refuses the definition and says where.
+    // A definition whose rule cannot be compiled is refused with the position.
     let patch = r#"[{"op":"replace","path":"/spec/versions/0/schema/openAPIV3Schema/properties/spec/x-kubernetes-validations/0/rule","value":"self.colour == ''"}]"#;
     let refused = world.kubectl(&["patch", "crd", "shirts.stable.example.com", "--type=json", "-p", patch]).error();
     assert!(
@@ -48,9 +48,9 @@ fn rules_are_asked_and_their_words_reach_the_user() {
     assert!(refused.contains("undefined field 'colour'"), "{refused}");
 }
 
-/// A schema that has become stricter does not lock the objects that were there.
+/// A schema that has become stricter does not block changes of other fields in existing objects.
 #[test]
-fn what_was_invalid_before_and_is_not_touched_is_let_be() {
+fn unchanged_invalid_fields_are_ignored() {
     if harness::kubectl().is_none() {
         return;
     }

@@ -69,7 +69,7 @@ fn kubectl_scales() {
 }
 
 #[test]
-fn a_scale_has_the_form_that_autoscalers_know() {
+fn a_scale_has_the_form_of_autoscaling() {
     let world = World::start();
     world.run(async {
         let mut http = Http::connect(world.api()).await;
@@ -90,7 +90,7 @@ fn a_scale_has_the_form_that_autoscalers_know() {
                          "creationTimestamp": meta["creationTimestamp"]}});
         assert_eq!(read.body, wanted);
 
-        // None is not printed, as Kubernetes prints none.
+        // As in Kubernetes, an absent count is not printed.
         let none = http.merge(&scale, json!({"spec": {"replicas": 0}})).await;
         assert_eq!((none.code, &none.body["spec"]), (200, &json!({})));
         let mut next = http.merge(&scale, json!({"spec": {"replicas": 3}})).await.body;
@@ -110,7 +110,7 @@ fn a_scale_has_the_form_that_autoscalers_know() {
         assert_eq!(http.json("DELETE", &scale, Value::Null).await.code, 405);
         assert_eq!(http.json("GET", "/apis/example.com/v1/namespaces/default/flocks/none/scale", Value::Null).await.code, 404);
 
-        // Who scales owns the count, under its name in the object.
+        // The manager that scales owns the count, under its name in the object.
         let whole = http.json("GET", FLOCK, Value::Null).await;
         let entries = whole.body["metadata"]["managedFields"].as_array().unwrap();
         let hpa = entries.iter().find(|entry| entry["manager"] == "hpa").unwrap();
@@ -129,7 +129,7 @@ fn a_scale_has_the_form_that_autoscalers_know() {
 }
 
 #[test]
-fn a_gate_on_the_count_holds_for_scales() {
+fn a_gate_on_the_count_applies_to_scales() {
     let world = World::start();
     world.run(async {
         let mut http = Http::connect(world.api()).await;
@@ -150,9 +150,9 @@ fn a_gate_on_the_count_holds_for_scales() {
     });
 }
 
-/// A count that was never stored: the write is good, and leaves nothing to print.
+/// A write of a count that a gate drops succeeds, and leaves nothing to print.
 #[test]
-fn a_first_count_that_a_gate_keeps_out_is_no_error() {
+fn a_first_count_that_a_gate_drops_is_not_an_error() {
     let world = World::start();
     world.run(async {
         let mut http = Http::connect(world.api()).await;
@@ -175,9 +175,9 @@ fn a_first_count_that_a_gate_keeps_out_is_no_error() {
     });
 }
 
-/// There is one count, wherever a version has it, and who scales takes it from all.
+/// The count is one field, whatever its name in a version, and a scale takes its ownership in all versions.
 #[test]
-fn who_scales_takes_the_count_under_all_its_names() {
+fn a_scale_takes_ownership_of_the_count_in_every_version() {
     let world = World::start();
     world.run(async {
         let mut http = Http::connect(world.api()).await;

@@ -1,5 +1,5 @@
-//! Fields that nobody knows and fields that come twice, in all kinds of writes and modes of `fieldValidation`. The texts are those of
-//! Kubernetes 1.36 for custom resources.
+//! Unknown and duplicate fields, in all kinds of writes and modes of `fieldValidation`. The texts are those of Kubernetes 1.36 for
+//! custom resources.
 
 use crate::common;
 
@@ -127,7 +127,7 @@ fn configurations_to_apply() {
         let yaml = yaml_form("a").replace("  x: 3\n", "");
         let text = json_form("a").replace(",\"x\":3", "");
         let frame = "error strict decoding YAML: error converting YAML to JSON: yaml: unmarshal errors:\n  ";
-        // JSON is YAML of one line.
+        // JSON is parsed as YAML of one line.
         for (body, line) in [(&yaml, 7), (&text, 1)] {
             let key = format!("line {line}: key \"a\" already set in map");
             let path = format!("{ALL}/a?fieldManager=m");
@@ -141,7 +141,7 @@ fn configurations_to_apply() {
     });
 }
 
-/// What is asked of a part of an object, and what Kubernetes says of it in each mode.
+/// A request for a part of an object, with the answer of Kubernetes in each mode.
 struct Asked {
     part: &'static str,
     method: &'static str,
@@ -253,7 +253,7 @@ fn scale_and_status() {
             let quiet = http.send(asked.method, &format!("{path}&fieldValidation=Ignore"), asked.media, body).await;
             assert_eq!((quiet.code, warned(&quiet).len()), (200, 0));
         }
-        // What is applied must be known, in every mode.
+        // Apply refuses unknown fields in every mode.
         let config = "apiVersion: autoscaling/v1\nkind: Scale\nmetadata: {name: p}\nspec: {replicas: 3, zz: 1}\n";
         let refused = http.send("PATCH", &format!("{ALL}/p/scale?fieldManager=m&fieldValidation=Ignore"), APPLY, config).await;
         let text = "failed to create typed patch object (default/p; autoscaling/v1, Kind=Scale): .spec.zz: field not declared in schema";
@@ -263,9 +263,9 @@ fn scale_and_status() {
     });
 }
 
-/// What is said of the form of a request does not depend on what becomes of it.
+/// Warnings about the form of a request do not depend on its outcome.
 #[test]
-fn warned_of_what_is_refused_for_another_reason() {
+fn a_refused_request_has_its_warnings() {
     let world = world();
     world.run(async {
         let mut http = Http::connect(world.api()).await;

@@ -1,4 +1,4 @@
-//! What Kubernetes' own integration tests of custom resources found to be different here (`interop/crd-suite`).
+//! Differences that Kubernetes' own integration tests of custom resources found (`interop/crd-suite`).
 
 use crate::common;
 
@@ -22,9 +22,9 @@ fn foo(version: &str, spec: Value) -> Value {
     json!({"apiVersion": format!("example.com/{version}"), "kind": "Foo", "metadata": {"name": "a"}, "spec": spec})
 }
 
-/// Kubernetes' typed client of definitions sends them so.
+/// Kubernetes' typed client sends definitions as protobuf.
 #[test]
-fn definitions_come_as_protobuf() {
+fn definitions_are_accepted_as_protobuf() {
     let rows: Vec<Value> =
         serde_json::from_str(include_str!("../src/protobuf/testdata/definitions.json")).expect("the rows");
     let bytes = STANDARD.decode(rows[1]["protobuf"].as_str().expect("base64")).expect("bytes");
@@ -37,7 +37,7 @@ fn definitions_come_as_protobuf() {
 }
 
 #[test]
-fn a_cluster_scoped_object_may_name_a_namespace_and_lies_in_none() {
+fn the_namespace_of_a_cluster_scoped_object_is_ignored() {
     let world = World::start();
     world.run(async {
         let mut http = Http::connect(world.api()).await;
@@ -55,9 +55,9 @@ fn a_cluster_scoped_object_may_name_a_namespace_and_lies_in_none() {
     });
 }
 
-/// `kubectl patch crd` sends nothing else unless it is told to.
+/// `kubectl patch crd` sends strategic patches by default.
 #[test]
-fn definitions_take_strategic_patches() {
+fn definitions_accept_strategic_patches() {
     let world = World::start();
     world.run(async {
         let mut http = Http::connect(world.api()).await;
@@ -77,8 +77,7 @@ fn definitions_take_strategic_patches() {
     });
 }
 
-/// An object gets the defaults of the version that it is written through and of the one that it is stored in, and of no other when it
-/// is read.
+/// An object gets the defaults of the version of the write and of the stored version, and no others when it is read.
 #[test]
 fn defaults_of_a_read_are_those_of_the_stored_version() {
     let own = |name: &str| json!({"type": "boolean", "default": true, "description": name});
@@ -106,7 +105,7 @@ fn defaults_of_a_read_are_those_of_the_stored_version() {
             let listed = http.json("GET", &path(version), Value::Null).await;
             assert_eq!(listed.body["items"][0]["spec"], read.body["spec"], "through {version}");
         }
-        // What is stored keeps the defaults of its version until it is written.
+        // A stored object keeps the defaults of its version until it is written.
         http.merge(&format!("{CRDS}/foos.example.com"), json!({"spec": {"versions": versions("v3")}})).await;
         let read = http.json("GET", &format!("{}/a", path("v3")), Value::Null).await;
         assert_eq!(read.body["spec"], json!({"v1": true, "v2": true}));
@@ -117,7 +116,7 @@ fn defaults_of_a_read_are_those_of_the_stored_version() {
 }
 
 #[test]
-fn answers_come_as_yaml_to_those_who_ask() {
+fn answers_are_yaml_on_request() {
     let world = World::start();
     world.run(async {
         let mut http = Http::connect(world.api()).await;
@@ -137,7 +136,7 @@ fn answers_come_as_yaml_to_those_who_ask() {
 }
 
 #[test]
-fn faults_of_a_status_are_told_from_there() {
+fn errors_in_a_status_have_paths_from_there() {
     let world = World::start();
     world.run(async {
         let mut http = Http::connect(world.api()).await;
@@ -157,9 +156,9 @@ fn faults_of_a_status_are_told_from_there() {
     });
 }
 
-/// Nobody knows these fields of metadata, and a definition is not refused for them.
+/// A definition with defaults for unknown fields of metadata is accepted.
 #[test]
-fn defaults_bring_no_metadata_that_nobody_knows() {
+fn defaults_add_no_unknown_metadata() {
     let owner = json!({"apiVersion": "v1", "kind": "Node", "name": "o", "uid": "u"});
     let mut odd = owner.clone();
     odd["unknown"] = "x".into();
@@ -200,9 +199,9 @@ fn defaults_bring_no_metadata_that_nobody_knows() {
     });
 }
 
-/// Whatever somebody else has put into the store: metadata is shown as far as it can be metadata, also of embedded objects.
+/// Invalid metadata that another program stored is omitted, also in embedded objects.
 #[test]
-fn metadata_in_the_store_that_is_none_is_not_shown() {
+fn invalid_metadata_in_the_store_is_not_shown() {
     let world = World::start();
     world.run(async {
         let mut http = Http::connect(world.api()).await;
@@ -228,7 +227,7 @@ fn metadata_in_the_store_that_is_none_is_not_shown() {
         assert_eq!(read["in"]["metadata"], json!({"name": "a", "labels": {"bad": "x y"}}));
         let listed = http.json("GET", "/apis/example.com/v1/foos", Value::Null).await;
         assert_eq!(listed.body["items"][0], read);
-        // What is wrong with labels is still said when they are written, and can be mended.
+        // Invalid labels are still reported in a write, and can be corrected.
         let mut mended = read.clone();
         for (place, fault) in [("/metadata", "metadata.labels"), ("/in/metadata", "in.metadata.labels")] {
             let refused = http.json("PUT", path, mended.clone()).await;

@@ -1,4 +1,4 @@
-//! A store and an API server in this process: what a test of a controller needs, in about a tenth of a second.
+//! A store and an API server in this process, for tests of controllers; both start in about a tenth of a second.
 //!
 //! ```
 //! let playground = playground::Playground::start()?;
@@ -6,8 +6,8 @@
 //! # Ok::<(), playground::StartError>(())
 //! ```
 //!
-//! It has threads of its own, so that it can be used with any runtime and with none. When it is dropped both are stopped, and
-//! the directory it was given for want of another is removed. [`Member`] is the store alone.
+//! A playground has threads of its own, so that it can be used with any runtime and with none. Dropping it stops both, and
+//! removes its directory unless the caller named one. [`Member`] is the store alone.
 
 mod member;
 
@@ -47,7 +47,7 @@ pub struct Playground {
     _own_dir: Option<TempDir>,
 }
 
-/// Where clients find what runs.
+/// The addresses and files that clients need.
 struct Ready {
     url: String,
     kubeconfig: PathBuf,
@@ -55,7 +55,7 @@ struct Ready {
 }
 
 impl Playground {
-    /// Starts with nothing in it, in a directory of its own. Blocks until requests are answered.
+    /// Starts an empty playground in a directory of its own. Blocks until requests are answered.
     pub fn start() -> Result<Playground, StartError> {
         let dir = tempfile::tempdir().map_err(StartError::Directory)?;
         let mut playground = Playground::start_in(dir.path(), |_| {})?;
@@ -63,8 +63,8 @@ impl Playground {
         Ok(playground)
     }
 
-    /// Starts with what an earlier one has left in `dir`, where all is kept. `change` sets what is not to be as usual, such
-    /// as the address to listen on or the features of the API server. Blocks until requests are answered.
+    /// Starts with the data of an earlier playground in `dir`, and keeps its own data there. `change` adapts options such as the
+    /// address to listen on or the features of the API server. Blocks until requests are answered.
     pub fn start_in(dir: &Path, change: impl FnOnce(&mut Options)) -> Result<Playground, StartError> {
         let mut options = Options::new(Vec::new(), dir);
         change(&mut options);
@@ -78,7 +78,7 @@ impl Playground {
         Ok(Playground { ready, stop: Some(stop), thread: Some(thread), _own_dir: None })
     }
 
-    /// Where the API server answers, as in the kubeconfig.
+    /// The URL of the API server, as in the kubeconfig.
     pub fn url(&self) -> &str {
         &self.ready.url
     }
@@ -88,7 +88,7 @@ impl Playground {
         &self.ready.kubeconfig
     }
 
-    /// Where etcd clients connect.
+    /// The `host:port` that etcd clients connect to.
     pub fn store(&self) -> &str {
         &self.ready.store
     }
@@ -114,7 +114,7 @@ async fn run(
         Ok((member, api)) => {
             let (url, kubeconfig) = (api.url(), api.kubeconfig().to_owned());
             tell(Ok(Ready { url, kubeconfig, store: member.endpoint().to_owned() }));
-            // An error as well: whoever could have sent is gone.
+            // A dropped sender ends the wait with an error.
             let _ = stopped.await;
             api.stop().await;
             member.stop().await;

@@ -1,4 +1,4 @@
-//! A member within this process, for those who want a store and not a cluster.
+//! A member within this process, for programs that need a store and not a cluster.
 
 use std::path::{Path, PathBuf};
 
@@ -42,7 +42,7 @@ impl Member {
         self.server.failed().await
     }
 
-    /// Lets calls under way end, then closes log and database. Gives up on what hangs.
+    /// Waits for calls under way, then closes log and database. Gives up after a while.
     pub async fn stop(self) {
         if tokio::time::timeout(STOP_MAX, self.server.stop()).await.is_err() {
             tracing::warn!("gave up waiting for an orderly end of the embedded member");

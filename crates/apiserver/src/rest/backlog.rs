@@ -1,5 +1,5 @@
-//! Events on their way to one client. What a client does not take waits here, and nowhere else: whoever fills the backlog looks
-//! whether it is full and stops until there is room again.
+//! Events that wait for one client. They wait only here: the sender checks whether the backlog is full, and stops until there is
+//! room again.
 
 use std::{
     collections::VecDeque,
@@ -14,24 +14,24 @@ use futures_util::Stream;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
-/// How much may wait for a client, and how long one that is to take it may take nothing.
+/// The limits of the bytes that wait for a client, and of the time in which it takes none of them.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
     pub bytes_max: usize,
     pub patience: Duration,
 }
 
-/// The client is gone, or has to come again.
+/// The client is gone, or has to watch again.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Ended;
 
-/// Where events are put in. The stream ends when it is dropped.
+/// The sending end. The stream ends when it is dropped.
 pub struct Feed {
     shared: Arc<Shared>,
     limits: Limits,
 }
 
-/// Where they come out.
+/// The receiving end.
 pub struct Flow {
     shared: Arc<Shared>,
 }
@@ -39,7 +39,7 @@ pub struct Flow {
 #[derive(Default)]
 struct Shared {
     state: Mutex<State>,
-    /// Something was taken, or nobody is there any more to take it.
+    /// Notified when an event was taken, or when the receiving end is dropped.
     taken: Notify,
 }
 
@@ -47,11 +47,11 @@ struct Shared {
 struct State {
     events: VecDeque<Bytes>,
     bytes: usize,
-    /// No more events will come.
+    /// True if the sending end is dropped.
     fed: bool,
-    /// Nobody will take any.
+    /// True if the receiving end is dropped or the client was too slow.
     gone: bool,
-    /// Somebody waits for room, so has to hear of what is taken.
+    /// True if the sending end waits for room and has to be notified of events that are taken.
     awaited: bool,
     waker: Option<Waker>,
 }
@@ -81,8 +81,8 @@ impl Feed {
         self.shared.state.lock().bytes > self.limits.bytes_max
     }
 
-    /// Waits until half of a full backlog is free. A client that takes nothing for too long is given up, and what waits for it
-    /// is thrown away: it knows what it has got, and begins there when it comes again.
+    /// Waits until half of a full backlog is free. A client that takes nothing for too long is given up, and its waiting
+    /// events are dropped: it knows the last event that it got, and can resume there.
     pub async fn room(&self) -> Result<(), Ended> {
         loop {
             let taken = self.shared.taken.notified();
@@ -105,7 +105,7 @@ impl Feed {
         }
     }
 
-    /// Waits until nobody is there any more to take events.
+    /// Waits until the receiving end is dropped.
     pub async fn gone(&self) {
         loop {
             let taken = self.shared.taken.notified();

@@ -1,5 +1,5 @@
-//! Whether anything goes on on a connection: one that asks for nothing is closed after a while, or those who open many and stay
-//! silent would leave no room for others.
+//! The activity of a connection. Idle connections are closed after a while, so that clients that open many and stay silent leave
+//! room for others.
 
 use std::{
     convert::Infallible,
@@ -43,7 +43,7 @@ impl Activity {
         Busy { activity: self.clone() }
     }
 
-    /// Waits until nothing has been asked for so long.
+    /// Waits until there has been no request for the time `max`.
     pub async fn idle_for(&self, max: Duration) {
         loop {
             let wait = self.wait(max);
@@ -69,7 +69,7 @@ impl Drop for Busy {
 }
 
 impl Busy {
-    /// A request is under way until the last of its answer is sent: a watch is an answer.
+    /// Keeps the request under way until the whole body, such as that of a watch, is sent.
     pub fn until_sent(self, body: Body) -> Body {
         Answering { body, _busy: self }.boxed_unsync()
     }

@@ -152,7 +152,7 @@ fn file(what: &'static str, path: &Path, source: io::Error) -> PkiError {
 mod tests {
     use super::*;
 
-    /// What opening says of an authority that is kept like this.
+    /// The result of opening an authority with these files.
     fn opened(cert: &str, key: &KeyPair) -> String {
         let dir = harness::tempdir();
         fs::write(dir.path().join("ca.crt"), cert).unwrap();
@@ -167,9 +167,9 @@ mod tests {
         params.self_signed(key).unwrap().pem()
     }
 
-    /// Found by attack: the server said that it was ready, and no client could connect.
+    /// Found by attack: the server reported that it was ready, and no client could connect.
     #[test]
-    fn an_authority_that_nobody_would_believe_is_refused() {
+    fn rejects_an_authority_that_clients_would_not_trust() {
         let (key, other) = (KeyPair::generate().unwrap(), KeyPair::generate().unwrap());
         assert_eq!(opened(&cert(&key, |_| {}), &key), "good");
         let gone = |params: &mut CertificateParams| params.not_after = params.not_before;

@@ -1,5 +1,5 @@
-//! Boards, which a webhook converts: the first version has `spec.replicas` and `spec.size`, which are gated, and `spec.tag`; the second has
-//! `spec.count` and `spec.mark` (other names) and `spec.dims.size` (another place) for them.
+//! Boards, which a webhook converts. The first version has the gated `spec.replicas` and `spec.size`, and `spec.tag`; the
+//! second calls them `spec.count`, `spec.dims.size` and `spec.mark`.
 
 use serde_json::{Value, json};
 
@@ -23,11 +23,11 @@ pub fn convert(object: Value, desired: &str) -> Value {
     webhook::moved(object, desired, &places)
 }
 
-/// With what differs between the tests.
+/// The properties in which the tests differ.
 pub struct Board {
     pub storage: &'static str,
     pub on: bool,
-    /// A default of `count`.
+    /// The default of `count`.
     pub count: Option<i64>,
 }
 
@@ -46,7 +46,7 @@ impl Board {
         let first = json!({"color": color, "tag": color, "replicas": integer, "size": integer});
         let second = json!({"color": color, "mark": color, "count": count, "dims": {"type": "object", "properties": {"size": integer}}});
         let version = |name: &str, spec: Value, status: &str, replicas: &str| {
-            // A default stands in for what must be there.
+            // A field with a default may be required.
             let required = if name == "v2" && self.count.is_some() { vec!["count"] } else { Vec::new() };
             let schema = json!({"type": "object", "properties": {
                 "spec": {"type": "object", "properties": spec, "required": required},
@@ -107,7 +107,7 @@ pub fn meta<'a>(answer: &'a Answer, key: &str) -> &'a Value {
     &answer.body["metadata"][key]
 }
 
-/// What a caller was told about gates, without the frame of the header.
+/// The warnings about gates, without the frame of the header.
 pub fn told(answer: &Answer) -> Vec<String> {
     let text = |text: &String| text.replace("299 - \"", "").replace(", feature gate \\\"Scaling\\\" is disabled\"", "");
     answer.warnings.iter().map(text).collect()
