@@ -183,7 +183,7 @@ mod tests {
 
     #[test]
     fn it_is_there_from_publish_to_drop_and_nothing_else_is() {
-        let dir = tempfile::tempdir().expect("a directory");
+        let dir = harness::tempdir();
         let path = dir.path().join("ports.json");
         let mut file = PortsFile::prepare(Some(&path)).expect("prepare");
         assert!(names(dir.path()).is_empty());
@@ -197,7 +197,7 @@ mod tests {
     #[test_case("" ; "of mktemp")]
     #[test_case("{\"pid\":1,\"client\":[\"http://127.0.0.1:2379\"]}\n" ; "of an earlier run")]
     fn a_stale_file_is_removed_before_anything_is_bound(stale: &str) {
-        let dir = tempfile::tempdir().expect("a directory");
+        let dir = harness::tempdir();
         let path = dir.path().join("ports.json");
         fs::write(&path, stale).expect("write");
         let file = PortsFile::prepare(Some(&path)).expect("prepare");
@@ -207,7 +207,7 @@ mod tests {
 
     #[test]
     fn a_file_of_another_kind_is_kept() {
-        let dir = tempfile::tempdir().expect("a directory");
+        let dir = harness::tempdir();
         let path = dir.path().join("notes");
         fs::write(&path, "important").expect("write");
         let error = PortsFile::prepare(Some(&path)).expect_err("not a ports file");
@@ -219,7 +219,7 @@ mod tests {
 
     #[test]
     fn a_missing_directory_is_an_error_before_anything_is_bound() {
-        let dir = tempfile::tempdir().expect("a directory");
+        let dir = harness::tempdir();
         let path = dir.path().join("missing/ports.json");
         let error = PortsFile::prepare(Some(&path)).expect_err("no directory");
         assert_eq!(error.to_string(), format!("--ports-file: failed to write {}", path.display()));
@@ -228,7 +228,7 @@ mod tests {
 
     #[test]
     fn a_failed_publish_leaves_nothing_behind() {
-        let dir = tempfile::tempdir().expect("a directory");
+        let dir = harness::tempdir();
         let path = dir.path().join("ports.json");
         let mut file = PortsFile::prepare(Some(&path)).expect("prepare");
         fs::create_dir(&path).expect("something in the way");
@@ -238,7 +238,7 @@ mod tests {
 
     #[test]
     fn the_file_of_another_process_stays() {
-        let dir = tempfile::tempdir().expect("a directory");
+        let dir = harness::tempdir();
         let path = dir.path().join("ports.json");
         let mut file = PortsFile::prepare(Some(&path)).expect("prepare");
         file.publish(&ports()).expect("publish");

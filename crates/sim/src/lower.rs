@@ -27,12 +27,12 @@ struct Bench {
     random: Random,
     settings: Settings,
     runtime: tokio::runtime::Runtime,
-    _root: tempfile::TempDir,
+    _root: harness::TempDir,
 }
 
 impl Bench {
     fn new(seed: u64) -> Bench {
-        let root = tempfile::tempdir().unwrap();
+        let root = harness::tempdir();
         let peer_urls = vec!["http://m0:2380".to_owned()];
         let id = MemberId::compute(&peer_urls, "lower", None);
         let members = BTreeMap::from([(id, Member { id, peer_urls, name: "m0".into(), ..Member::default() })]);
