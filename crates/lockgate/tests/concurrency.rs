@@ -1,33 +1,29 @@
 //! Locks and elections that the server runs for its clients.
 
-use crate::common;
+use crate::common::{channel, place};
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use bytes::Bytes;
 use client::{Client, Get};
-use common::{Member, Place};
+use harness::asynchronous::{finish, until};
 use proto::{
-    v3electionpb::{CampaignRequest, LeaderRequest, ResignRequest, election_client::ElectionClient},
+    v3electionpb::{CampaignRequest, LeaderRequest, LeaderResponse, ResignRequest, election_client::ElectionClient},
     v3lockpb::{LockRequest, UnlockRequest, lock_client::LockClient},
 };
-use tonic::{Request, transport::Channel};
+use tonic::{Request, Streaming};
 
-async fn channel(member: &Member) -> Channel {
-    Channel::from_shared(member.url()).expect("url").connect().await.expect("connect")
-}
-
-/// Whoever waits has a key below the name.
+/// Waits for this many keys below a name: each lease that holds or awaits it has one.
 async fn wait_for_keys(client: &Client, prefix: &'static str, count: i64) {
-    let begin = Instant::now();
-    while client.get(Get::prefix(prefix).count_only()).await.expect("get").count != count {
-        assert!(begin.elapsed() < Duration::from_secs(10), "never {count} keys below {prefix}");
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
+    until(&format!("there are {count} keys below {prefix}"), async || {
+        client.get(Get::prefix(prefix).count_only()).await.expect("get").count == count
+    })
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_lock_goes_from_one_to_the_next() {
-    let place = Place::new();
+    let place = place();
     let member = place.start(&[]);
     let client = member.client().await;
     for lease in [1, 2, 3] {
@@ -49,8 +45,9 @@ async fn a_lock_goes_from_one_to_the_next() {
     wait_for_keys(&client, "l/", 2).await;
     assert!(!waiter.is_finished());
     locks.unlock(UnlockRequest { key: first.key }).await.expect("unlock");
-    assert_eq!(&waiter.await.expect("task").expect("lock").into_inner().key[..], b"l/3");
-    // A lease that ends lets the lock go.
+    let next = finish("the next lease has the lock", waiter).await.expect("task").expect("lock");
+    assert_eq!(&next.into_inner().key[..], b"l/3");
+    // The end of a lease releases its lock.
     client.lease_revoke(3).await.expect("revoke");
     locks.lock(lock(2)).await.expect("lock");
     let granted =
@@ -58,9 +55,14 @@ async fn a_lock_goes_from_one_to_the_next() {
     assert!(granted.into_inner().key.starts_with(b"other/"));
 }
 
+async fn observe(observed: &mut Streaming<LeaderResponse>) -> Bytes {
+    let leader = finish("a leader is observed", observed.message()).await;
+    leader.expect("stream").expect("a leader").kv.expect("key").value
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn observers_see_one_leader_after_the_other() {
-    let place = Place::new();
+    let place = place();
     let member = place.start(&[]);
     let client = member.client().await;
     for lease in [1, 2] {
@@ -70,16 +72,17 @@ async fn observers_see_one_leader_after_the_other() {
     let mut elections = ElectionClient::new(channel(&member).await);
     let mut observed = elections.observe(LeaderRequest { name: "e".into() }).await.expect("observe").into_inner();
     let first = elections.campaign(campaign(1, "one")).await.expect("campaign").into_inner();
+    // An observer that comes late sees the present value only, so this one has to be there before the value changes.
+    assert_eq!(observe(&mut observed).await, "one");
     let mut others = elections.clone();
     let second = tokio::spawn(async move { others.campaign(campaign(2, "two")).await });
     wait_for_keys(&client, "e/", 2).await;
     let again = elections.campaign(campaign(1, "one again")).await.expect("campaign").into_inner();
     assert_eq!(again.leader, first.leader);
     elections.resign(ResignRequest { leader: first.leader }).await.expect("resign");
-    second.await.expect("task").expect("campaign");
-    for value in ["one", "one again", "two"] {
-        let leader = observed.message().await.expect("stream").expect("a leader");
-        assert_eq!(leader.kv.expect("key").value, value);
+    finish("the second has won", second).await.expect("task").expect("campaign");
+    for value in ["one again", "two"] {
+        assert_eq!(observe(&mut observed).await, value);
     }
     let leader = elections.leader(LeaderRequest { name: "e".into() }).await.expect("leader").into_inner();
     assert_eq!(leader.kv.expect("key").value, "two");

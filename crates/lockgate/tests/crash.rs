@@ -1,21 +1,28 @@
-//! What was answered is there after any end of the process, and nothing is there twice.
+//! Everything that was answered is there after any end of the process, and nothing is there twice.
 
-use crate::common;
+use crate::common::{BINARY, place};
 
 use std::{
     collections::BTreeMap,
     process::Command,
     sync::{Arc, Mutex},
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use client::{Client, Compare, Get, Put, Txn};
-use common::{Member, Place, Rng};
+use harness::{
+    Member,
+    asynchronous::{finish, until},
+    seed,
+};
+use random::Random;
 
 const ROUNDS: u64 = 10;
 const WRITERS: u64 = 8;
+/// Long enough to write under a lease on a loaded machine, and short enough to wait for its end.
+const LEASE_SECONDS: i64 = 5;
 
-/// What each writer knows of its key: the number answered last, and the number sent last.
+/// The number answered last and the number sent last, for each writer's key.
 type Known = Arc<Mutex<BTreeMap<u64, (u64, u64)>>>;
 
 /// Puts rising numbers on one key until the member is gone.
@@ -55,7 +62,7 @@ async fn check(member: &Member, known: &Known, round: u64) -> i64 {
 async fn housekeeping(client: Client) {
     while let Ok(status) = client.status().await {
         let revision = status.header.expect("header").revision - 5;
-        // Too early or too late is as good.
+        // Refusals because it is too early or too late are expected.
         let _ = client.compact(revision, false).await;
         let _ = client.defragment().await;
     }
@@ -67,48 +74,56 @@ fn number(value: &[u8]) -> u64 {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn killed_at_any_time() {
-    let mut rng = Rng::from_env();
-    let (place, known) = (Place::new(), Known::default());
+    let mut random = Random::new(seed());
+    let (place, known) = (place(), Known::default());
     let mut revision = 0;
     for round in 0..ROUNDS {
         // Few entries between snapshot records, so that restarts begin at different ones.
         let member = place.start(&["--snapshot-count=50"]);
         let now = check(&member, &known, round).await;
         assert!(now >= revision, "round {round}: revision {now} after {revision}");
-        // A write that was surely not sent is tried again for so long.
-        let client = member.client().await.with_timeout(Duration::from_secs(3));
+        let client = member.client().await;
+        // A write that was certainly not sent is retried until this timeout.
+        let hasty = client.with_timeout(Duration::from_secs(3));
         let writers: Vec<_> =
-            (0..WRITERS).map(|writer| tokio::spawn(write(client.clone(), writer, known.clone()))).collect();
-        let housekeeping = tokio::spawn(housekeeping(client.clone()));
-        tokio::time::sleep(Duration::from_millis(20 + rng.below(300))).await;
+            (0..WRITERS).map(|writer| tokio::spawn(write(hasty.clone(), writer, known.clone()))).collect();
+        let housekeeping = tokio::spawn(housekeeping(hasty));
+        let before = answered(&known);
+        until("a write is answered", async || answered(&known) > before).await;
+        // A random moment, not a wait for something.
+        tokio::time::sleep(Duration::from_millis(random.below(300))).await;
         revision = client.status().await.expect("status").header.expect("header").revision;
-        if rng.below(4) == 0 {
+        if random.one_in(4) {
             // The other way to end, under the same load.
             let ended = member.stop();
-            assert!(ended.by_signal(), "{}", ended.log);
+            assert_eq!(ended.by_signal(), Some(15), "{}", ended.log);
         } else {
             member.kill();
         }
         for writer in writers {
-            writer.await.expect("writer");
+            finish("a writer sees the end", writer).await.expect("writer");
         }
         housekeeping.abort();
     }
     let member = place.start(&[]);
     check(&member, &known, ROUNDS).await;
-    let written: u64 = known.lock().expect("lock").values().map(|(_, sent)| sent).sum();
-    assert!(written > ROUNDS, "{written} writes");
+}
+
+/// How many writes were answered.
+fn answered(known: &Known) -> u64 {
+    known.lock().expect("lock").values().map(|(answered, _)| answered).sum()
 }
 
 /// A first start that is cut off anywhere leaves a dir that the next one takes up.
 #[test]
 fn killed_while_a_dir_is_made() {
-    let mut rng = Rng::from_env();
+    let mut random = Random::new(seed());
     for _ in 0..ROUNDS {
-        let place = Place::new();
+        let place = place();
         for _ in 0..2 {
             let member = place.spawn(&[]);
-            std::thread::sleep(Duration::from_micros(rng.below(100_000)));
+            // A random moment, not a wait for something.
+            std::thread::sleep(Duration::from_micros(random.below(100_000)));
             member.kill();
         }
         place.start(&[]).kill();
@@ -118,12 +133,12 @@ fn killed_while_a_dir_is_made() {
 /// From the first moment of every life leases can be renewed, and those that nobody renews end.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn leases_live_on() {
-    let place = Place::new();
+    let place = place();
     let member = place.start(&[]);
     let client = member.client().await;
     let (long, short) = (1000, 3);
     client.lease_grant(600, long).await.expect("grant");
-    client.lease_grant(1, short).await.expect("grant");
+    client.lease_grant(LEASE_SECONDS, short).await.expect("grant");
     client.put(Put::new("long", "").lease(long)).await.expect("put");
     client.put(Put::new("short", "").lease(short)).await.expect("put");
     member.kill();
@@ -135,11 +150,7 @@ async fn leases_live_on() {
     }
     let member = place.start(&[]);
     let client = member.client().await;
-    let begin = Instant::now();
-    while client.get("short").await.expect("get").count > 0 {
-        assert!(begin.elapsed() < Duration::from_secs(15), "the lease does not end: {}", member.log());
-        tokio::time::sleep(Duration::from_millis(100)).await;
-    }
+    until("the lease ends", async || client.get("short").await.expect("get").count == 0).await;
     assert_eq!(client.get("long").await.expect("get").count, 1);
     assert_eq!(client.leases().await.expect("leases").leases.len(), 1);
 }
@@ -147,7 +158,7 @@ async fn leases_live_on() {
 /// A compaction that was answered goes on after a crash, to the same end as one that was not cut off.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn compaction_goes_on() {
-    let place = Place::new();
+    let place = place();
     let member = place.start(&["--compaction-batch-limit=10", "--compaction-sleep-interval=1s"]);
     let client = member.client().await;
     for i in 0..300 {
@@ -158,13 +169,9 @@ async fn compaction_goes_on() {
     client.compact(250, false).await.expect("compact");
     member.kill();
 
-    let member = place.start(&[]);
+    let mut member = place.start(&[]);
     let client = member.client().await;
-    let begin = Instant::now();
-    while !member.log().contains("finished scheduled compaction") {
-        assert!(begin.elapsed() < Duration::from_secs(10), "{}", member.log());
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+    member.wait_log("finished scheduled compaction");
     let error = client.get(Get::key("k1").revision(249)).await.unwrap_err();
     assert_eq!(error.kind(), Some(client::Kind::Compacted));
     client.get(Get::key("k1").revision(250)).await.expect("get");
@@ -174,7 +181,7 @@ async fn compaction_goes_on() {
 }
 
 async fn uncut_hash() -> u32 {
-    let place = Place::new();
+    let place = place();
     let member = place.start(&[]);
     let client = member.client().await;
     for i in 0..300 {
@@ -184,23 +191,22 @@ async fn uncut_hash() -> u32 {
     client.hash_kv(0).await.expect("hash").hash
 }
 
-/// A command that starts a member whose files may grow to so many 512-byte blocks, and who is told by an error.
+/// A command that starts a member whose files may grow to this many blocks of 512 bytes; larger writes fail.
 fn limited(blocks: u32) -> Command {
     let mut command = Command::new("sh");
     let script = format!("trap '' XFSZ; ulimit -f {blocks}; exec \"$@\"");
-    command.args(["-c", &script, "sh", env!("CARGO_BIN_EXE_lockgate")]);
+    command.args(["-c", &script, "sh", BINARY]);
     command
 }
 
-/// A log that cannot be written ends the member: the write that met it is not answered with success, the message names the
-/// log, and the next start has what was answered.
+/// A log that cannot be written ends the member: the failed write is not answered with success, the message names the
+/// log, and the next start has everything that was answered.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn log_full() {
-    let place = Place::new();
+    let place = place();
     // A segment of 64 MB fits with 10 KB to spare, but not the record that would reach over its end.
-    let mut member = place.spawn_command(limited(125_000 + 20));
-    member.wait_ready().expect("ready");
-    let client = member.client().await.with_timeout(Duration::from_secs(10));
+    let mut member = place.spawn_command(limited(125_000 + 20)).ready();
+    let client = member.client().await;
     // Entries that fill the log and leave the database as it is, so that the log is the first to be full.
     let only_logged = || {
         let compare = Compare::version("k").gt(1_000_000);
@@ -229,11 +235,10 @@ async fn log_full() {
 /// With a full disk the member ends and says so; with room again, everything answered is there.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn disk_full() {
-    let place = Place::new();
+    let place = place();
     // Files may grow to 72 MB: a log segment fits, the database soon does not.
-    let mut member = place.spawn_command(limited(140_000));
-    member.wait_ready().expect("ready");
-    let client = member.client().await.with_timeout(Duration::from_secs(10));
+    let mut member = place.spawn_command(limited(140_000)).ready();
+    let client = member.client().await;
     let value = vec![7u8; 1 << 20];
     let mut answered = 0;
     while answered < 500 && client.put(Put::new(format!("k{answered:03}"), value.clone())).await.is_ok() {

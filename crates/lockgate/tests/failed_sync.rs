@@ -1,37 +1,35 @@
-//! A sync that fails ends the member: nothing is acknowledged that may not be on disk, and all that was is there again.
+//! A failed sync ends the member: nothing is acknowledged that may not be on disk, and everything that was acknowledged is
+//! there after the next start.
 //!
-//! Needs `cargo test -p lockgate --features failpoints failed_sync::`; says so and passes otherwise.
+//! Needs `cargo test -p lockgate --features failpoints failed_sync::`; otherwise each test is reported as skipped.
 
-use crate::common;
+use crate::common::{BINARY, place};
 
 use std::{
     fs,
-    io::{BufRead, BufReader},
-    process::{Command, Stdio},
+    process::Command,
     sync::{
         Arc,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicU64, Ordering::SeqCst},
     },
-    time::{Duration, Instant},
 };
 
 use client::{Client, ConnectOptions, Get, Put};
-use common::{BINARY, Ended, Member, Place};
+use harness::{Ended, Place, Process, asynchronous::finish, skip, tempdir, wait_max};
+use tokio::task::JoinHandle;
 
 const ERROR: &str = "the disk is gone";
 
-/// A member whose sync fails after so many that do not.
-fn failing(place: &Place, point: &str, syncs: u64) -> Member {
+/// A command for a program whose sync fails after `syncs` successful ones.
+fn failing(point: &str, syncs: u64) -> Command {
     let mut command = Command::new(BINARY);
     command.env("GOFAIL_FAILPOINTS", format!("{point}={syncs}*off->return(\"{ERROR}\")"));
-    let mut member = place.spawn_command(command);
-    member.wait_ready().unwrap_or_else(|ended| panic!("{point} {syncs}: {}", ended.log));
-    member
+    command
 }
 
 fn is_possible() -> bool {
     if !failpoint::ENABLED {
-        eprintln!("SKIPPED: failpoints are not compiled in; add --features failpoints");
+        skip("failpoints are not compiled in; add --features failpoints");
     }
     failpoint::ENABLED
 }
@@ -47,10 +45,10 @@ async fn of_the_log() {
     if !is_possible() {
         return;
     }
-    let place = Place::new();
+    let place = place();
     place.start(&[]).stop();
     for syncs in [10, 25, 60] {
-        let mut member = failing(&place, "walBeforeSync", syncs);
+        let mut member = place.spawn_command(failing("walBeforeSync", syncs)).ready();
         let client = member.client().await;
         let mut acknowledged = 0;
         while client.put(Put::new(format!("{syncs}/{acknowledged:03}"), "v")).await.is_ok() {
@@ -61,20 +59,20 @@ async fn of_the_log() {
 
         let member = place.start(&[]);
         let found = member.client().await.get(Get::prefix(format!("{syncs}/"))).await.expect("get").count as u64;
-        // The one that was not answered may be there or not.
+        // The put without an answer may be there or not.
         assert!(found == acknowledged || found == acknowledged + 1, "{found} of {acknowledged}");
         member.stop();
     }
 }
 
-/// The log has everything: what was answered before the database failed, and while it did. `survives` says whether what the
-/// failed sync was for reached the disk all the same.
+/// The log has everything that was answered before and during the failure of the database. `survives` is true if the
+/// pages of the failed sync reach the disk nevertheless.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn of_the_database() {
     if !is_possible() {
         return;
     }
-    let place = Place::new();
+    let place = place();
     place.start(&[]).stop();
     let mut answered = 0;
     for (point, syncs, survives) in [
@@ -84,13 +82,20 @@ async fn of_the_database() {
         ("beforeSyncMetaPage", 5, true),
         ("beforeSyncMetaPage", 9, false),
     ] {
-        let mut member = failing(&place, point, syncs);
-        let known = Arc::new(AtomicU64::new(answered));
-        let reader = tokio::spawn(read(member.client().await, known.clone()));
-        let sent = write(&member.client().await, &known).await;
-        assert_loud(&member.wait_end());
-        reader.await.expect("answers contradict one another");
-        answered = known.load(Ordering::SeqCst);
+        let counts = Arc::new(Counts { sent: AtomicU64::new(answered), answered: AtomicU64::new(answered) });
+        let mut member = place.spawn_command(failing(point, syncs));
+        // A member whose first sync fails may end before it is ready.
+        if member.wait_ready().is_ok() {
+            let reader = tokio::spawn(read(member.client().await, counts.clone()));
+            let writer = tokio::spawn(write(member.client().await, counts.clone()));
+            assert_loud(&member.wait_end());
+            end(reader).await;
+            end(writer).await;
+        } else {
+            assert_loud(&member.wait_end());
+        }
+        answered = counts.answered.load(SeqCst);
+        let sent = counts.sent.load(SeqCst);
         if !survives {
             lose_newest_meta(&place);
         }
@@ -105,52 +110,63 @@ async fn of_the_database() {
     }
 }
 
-/// An API server without its store would be of no use, and nobody would know why.
+/// A playground ends with its member, because an API server without its store is of no use.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn of_the_member_within_a_playground() {
     if !is_possible() {
         return;
     }
-    let dir = tempfile::tempdir().expect("a directory");
-    let mut playground = Command::new(BINARY)
-        .args(["playground", "--listen", "127.0.0.1:0", "--data-dir"])
-        .arg(dir.path())
-        .env("GOFAIL_FAILPOINTS", format!("walBeforeSync=60*off->return(\"{ERROR}\")"))
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("it starts");
-    let mut first = String::new();
-    BufReader::new(playground.stdout.as_mut().expect("a pipe")).read_line(&mut first).expect("it says where it is");
-    let store = first.trim().trim_end_matches('.').rsplit(' ').next().expect("an address");
-    let client = Client::connect([store], ConnectOptions::new()).await.expect("a client");
-    write(&client, &AtomicU64::new(0)).await;
-
-    let ended = playground.wait_with_output().expect("it ends");
-    let said = String::from_utf8_lossy(&ended.stderr);
-    assert_eq!(ended.status.code(), Some(1), "{said}");
-    assert!(said.contains("lockgate: the embedded member has stopped: ") && said.contains(ERROR), "{said}");
+    let dir = tempdir();
+    let ports_file = dir.path().join("ports");
+    let mut command = failing("walBeforeSync", 60);
+    command.args(["playground", "--listen", "127.0.0.1:0", "--data-dir"]).arg(dir.path().join("data"));
+    command.arg("--ports-file").arg(&ports_file);
+    let mut playground = Process::start(command, &dir.path().join("log"));
+    let ports = playground.wait_ports(&ports_file);
+    let store = ports["client"][0].as_str().expect("a URL");
+    let options = ConnectOptions::new().request_timeout(wait_max());
+    let client = Client::connect([store], options).await.expect("a client");
+    let writer = tokio::spawn(write(client, Arc::default()));
+    let ended = playground.wait_end();
+    end(writer).await;
+    assert_eq!(ended.status.code(), Some(1), "{}", ended.log);
+    assert!(ended.log.contains("lockgate: the embedded member has stopped: "), "{}", ended.log);
+    assert!(ended.log.contains(ERROR), "{}", ended.log);
 }
 
-/// Puts rising numbers until the member is gone; gives the last that was sent.
-async fn write(client: &Client, known: &AtomicU64) -> u64 {
-    let begin = Instant::now();
-    for number in known.load(Ordering::SeqCst) + 1.. {
-        assert!(begin.elapsed() < Duration::from_secs(60), "the sync never failed");
+/// The number that was sent last, and the one that was answered last.
+#[derive(Default)]
+struct Counts {
+    sent: AtomicU64,
+    answered: AtomicU64,
+}
+
+/// Puts rising numbers until one is not answered.
+async fn write(client: Client, counts: Arc<Counts>) {
+    for number in counts.answered.load(SeqCst) + 1.. {
+        counts.sent.store(number, SeqCst);
         if client.put(Put::new("k", number.to_string())).await.is_err() {
-            return number;
+            return;
         }
-        known.store(number, Ordering::SeqCst);
+        counts.answered.store(number, SeqCst);
     }
-    0
 }
 
-/// Reads until the member is gone: never less than was known before, nor than was read before.
-async fn read(client: Client, known: Arc<AtomicU64>) {
-    let mut least = known.load(Ordering::SeqCst);
+/// Reads until the member has ended: never less than was answered before the read, nor than was read before.
+async fn read(client: Client, counts: Arc<Counts>) {
+    let mut least = counts.answered.load(SeqCst);
     while let Some(found) = value(&client).await {
         assert!(found >= least, "{found} after {least}");
-        least = found.max(known.load(Ordering::SeqCst));
+        least = found.max(counts.answered.load(SeqCst));
+    }
+}
+
+/// Ends a task whose member has ended. Panics if the task has panicked.
+async fn end(task: JoinHandle<()>) {
+    task.abort();
+    match finish("the task ends", task).await {
+        Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
+        _ => {}
     }
 }
 
@@ -161,10 +177,10 @@ async fn value(client: &Client) -> Option<u64> {
     Some(text.map_or(0, |text| text.parse().expect("a number")))
 }
 
-/// As if the power had been cut: the meta page that could not be synced is not there.
+/// Removes the meta page that could not be synced, as a power failure would.
 fn lose_newest_meta(place: &Place) {
     const PAGE: usize = 4096;
-    /// Where a meta page has its transaction: behind the page's head of 16 bytes.
+    /// The offset of the transaction in a meta page, which begins with a header of 16 bytes.
     const TXID: usize = 16 + 48;
     let mut file = fs::read(place.db()).expect("database");
     let txid = |slot: usize| {

@@ -1,18 +1,19 @@
-//! Failpoints of the running server, driven as fault tools drive a real etcd built with gofail: over `GOFAIL_HTTP`.
+//! Failpoints of the running server, driven over `GOFAIL_HTTP`, as fault tools drive a real etcd that was built with gofail.
 //!
-//! Needs `cargo test -p lockgate --features failpoints failpoints::`; says so and passes otherwise.
+//! Needs `cargo test -p lockgate --features failpoints failpoints::`; otherwise each test is reported as skipped.
 
-use crate::common;
+use crate::common::{BINARY, place};
 
-use std::{
-    process::Command,
-    time::{Duration, Instant},
-};
+use std::process::Command;
 
 use client::{Client, Get, Put};
-use common::{BINARY, Member, Place, free_port, plain_http};
+use harness::{
+    Member, Place, Reply,
+    asynchronous::{finish, until},
+    request, skip,
+};
 
-/// Points that a member with one voter comes by in what [`work`] does, each of which must end it when it panics.
+/// Points that a member with one voter passes in [`work`]. A panic at each of them must end the member.
 const ON_THE_WAY: &[&str] = &[
     "afterCommit",
     "afterStartDBTxn",
@@ -42,29 +43,39 @@ const ON_THE_WAY: &[&str] = &[
 
 fn is_possible() -> bool {
     if !failpoint::ENABLED {
-        eprintln!("SKIPPED: failpoints are not compiled in; add --features failpoints");
+        skip("failpoints are not compiled in; add --features failpoints");
     }
     failpoint::ENABLED
 }
 
-/// A member and the address where its points are set.
-fn start(place: &Place) -> (Member, u16) {
-    let port = free_port();
+/// A member and the address where its points are set, as `host:port`.
+fn start(place: &Place) -> (Member, String) {
+    let ports_file = place.dir().join("ports");
     let mut command = Command::new(BINARY);
-    command.env("GOFAIL_HTTP", format!("127.0.0.1:{port}"));
-    // So that a compaction has more than one batch.
+    command.env("GOFAIL_HTTP", "127.0.0.1:0").arg("--ports-file").arg(&ports_file);
+    // With this limit, a compaction has more than one batch.
     command.arg("--compaction-batch-limit=5");
-    let mut member = place.spawn_command(command);
-    member.wait_ready().unwrap_or_else(|ended| panic!("{}", ended.log));
-    (member, port)
+    let mut member = place.spawn_command(command).ready();
+    let ports = member.wait_ports(&ports_file);
+    let url = ports["failpoint"][0].as_str().expect("a URL");
+    (member, url.strip_prefix("http://").expect("a plain URL").to_owned())
 }
 
-fn set(port: u16, point: &str, terms: &str) {
-    let answer = plain_http::send(port, "PUT", &format!("/{point}"), terms);
-    assert_eq!(answer.0, 204, "{point}: {answer:?}");
+fn send(address: &str, method: &str, path: &str, body: &str) -> Reply {
+    request(address, method, path, &[], body).unwrap_or_else(|error| panic!("{method} {path}: {error}"))
 }
 
-/// A little of everything that writes.
+fn set(address: &str, point: &str, terms: &str) {
+    let reply = send(address, "PUT", &format!("/{point}"), terms);
+    assert_eq!(reply.status, 204, "{point}: {reply:?}");
+}
+
+/// How often a term of the point has acted; `None` if no terms are set.
+fn count(address: &str, point: &str) -> Option<u64> {
+    send(address, "GET", &format!("/{point}/count"), "").body.trim().parse().ok()
+}
+
+/// Writes of every kind.
 async fn work(client: &Client, round: usize) -> Result<(), client::Error> {
     for i in 0..20 {
         client.put(Put::new(format!("work/{round}/{i}"), "v")).await?;
@@ -78,54 +89,65 @@ async fn work(client: &Client, round: usize) -> Result<(), client::Error> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn points_are_listed_slowed_counted_and_taken_back() {
+async fn points_are_listed_counted_slowed_and_removed() {
     if !is_possible() {
         return;
     }
-    let place = Place::new();
-    let (member, port) = start(&place);
-    let (code, list) = plain_http::send(port, "GET", "/", "");
+    let place = place();
+    let (member, address) = start(&place);
+    let list = send(&address, "GET", "/", "");
     let placed = failpoint::NAMES.iter().filter(|(_, place)| *place == failpoint::Place::Here);
-    assert_eq!(code, 200);
+    assert_eq!(list.status, 200);
     for (name, _) in placed {
-        assert!(list.lines().any(|line| line.split('=').next() == Some(*name)), "{name} is not in:\n{list}");
+        assert!(list.body.lines().any(|line| line.split('=').next() == Some(*name)), "{name} is not in {list:?}");
     }
     let client = member.client().await;
-    set(port, "raftBeforeSave", "sleep(400)");
-    let begin = Instant::now();
-    client.put(Put::new("k", "slow")).await.expect("put");
-    assert!(begin.elapsed() >= Duration::from_millis(400), "{:?}", begin.elapsed());
-    assert_eq!(plain_http::send(port, "GET", "/raftBeforeSave", "").1.trim(), "sleep(400)");
-    let count: u64 = plain_http::send(port, "GET", "/raftBeforeSave/count", "").1.trim().parse().expect("a count");
-    assert!(count >= 1);
-    assert_eq!(plain_http::send(port, "DELETE", "/raftBeforeSave", "").0, 204);
-    // What sleeps already sleeps on, and a busy machine may be slow for a moment.
-    let mut took = Vec::new();
-    while took.iter().all(|took| *took >= Duration::from_millis(400)) {
-        assert!(took.len() < 10, "{took:?}");
-        let begin = Instant::now();
-        client.put(Put::new("k", "fast")).await.expect("put");
-        took.push(begin.elapsed());
-    }
+    set(&address, "raftBeforeSave", "sleep(1)");
+    client.put(Put::new("k", "1")).await.expect("put");
+    assert_eq!(send(&address, "GET", "/raftBeforeSave", "").body.trim(), "sleep(1)");
+    assert!(count(&address, "raftBeforeSave").is_some_and(|count| count >= 1));
+    assert_eq!(send(&address, "DELETE", "/raftBeforeSave", "").status, 204);
+    assert_eq!(count(&address, "raftBeforeSave"), None);
+
+    // A sleep that was removed delays nothing. One that was not removed delays its own thread only.
+    let point = "defragBeforeCopy";
+    set(&address, point, "sleep(3600000)");
+    assert_eq!(send(&address, "DELETE", &format!("/{point}"), "").status, 204);
+    client.defragment().await.expect("defragment");
+    set(&address, point, "sleep(3600000)");
+    let slow = tokio::spawn({
+        let client = client.clone();
+        async move { client.defragment().await }
+    });
+    until("the point is reached", async || count(&address, point) == Some(1)).await;
+    client.put(Put::new("k", "2")).await.expect("put");
+    assert!(!slow.is_finished());
+    member.kill();
+    finish("the call ends with the member", slow).await.expect("task").expect_err("no answer");
 }
 
-/// The member ends as a Go program that panics, and comes back with all that was acknowledged.
+/// The member ends like a Go program that panics, and starts again with everything that was acknowledged.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_panic_at_any_point_on_the_way_loses_nothing() {
     if !is_possible() {
         return;
     }
-    let place = Place::new();
+    let place = place();
     place.start(&[]).stop();
     for (round, point) in ON_THE_WAY.iter().enumerate() {
-        let (mut member, port) = start(&place);
+        let (mut member, address) = start(&place);
         let client = member.client().await;
         client.put(Put::new(format!("kept/{round}"), *point)).await.expect("put");
-        set(port, point, "panic(\"on purpose\")");
-        let begin = Instant::now();
-        while !member.has_ended() {
-            assert!(begin.elapsed() < Duration::from_secs(20), "{point} is never come by");
-            let _ = tokio::time::timeout(Duration::from_secs(2), work(&client, round)).await;
+        set(&address, point, "panic(\"on purpose\")");
+        let working = async {
+            loop {
+                let _ = work(&client, round).await;
+            }
+        };
+        let what = format!("the member ends at {point}");
+        tokio::select! {
+            () = until(&what, async || member.has_ended()) => {}
+            never = working => never,
         }
         let ended = member.wait_end();
         assert_eq!(ended.status.code(), Some(2), "{point}: {}", ended.log);

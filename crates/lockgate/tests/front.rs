@@ -1,24 +1,23 @@
-//! Who guards what on a client port: pages have origins and host names, gRPC has neither, as in etcd.
+//! Guards of a client port: pages are checked for origins and host names, gRPC is not, as in etcd.
 
-use crate::common;
+use crate::common::{channel, place};
 
-use common::{Place, plain_http};
 use proto::etcdserverpb::{
     PutRequest, RangeRequest, StatusRequest, kv_client::KvClient, maintenance_client::MaintenanceClient,
 };
-use tonic::{Response, transport::Channel};
+use tonic::Response;
 
-/// A header of pages, or one that no gRPC client reads.
+/// Whether the response has a header that belongs to pages, or that no gRPC client reads.
 fn has_page_headers<T>(response: &Response<T>) -> bool {
     ["access-control-allow-origin", "date"].iter().any(|name| response.metadata().contains_key(*name))
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn pages_are_guarded_and_grpc_is_not() {
-    let place = Place::new();
-    // The member is known as `elsewhere` alone; all come by 127.0.0.1.
+    let place = place();
+    // The member accepts the host name `elsewhere` only, and all requests name 127.0.0.1.
     let member = place.start(&["--host-whitelist=elsewhere", "--cors=http://a:1"]);
-    let channel = Channel::from_shared(member.url()).expect("url").connect().await.expect("connect");
+    let channel = channel(&member).await;
 
     // Past the router, the generated service behind it, and through the router.
     let (mut kv, mut maintenance) = (KvClient::new(channel.clone()), MaintenanceClient::new(channel));
@@ -32,9 +31,9 @@ async fn pages_are_guarded_and_grpc_is_not() {
         .expect("delete");
     assert!(!has_page_headers(&maintenance.status(StatusRequest {}).await.expect("status")));
 
-    let (status, text) = plain_http::ask(&member, "GET", "/version", &[], "");
-    assert_eq!(status, 421, "{text}");
-    assert!(text.contains("--host-whitelist"), "{text}");
-    let (status, text) = plain_http::ask(&member, "POST", "/v3/kv/range", &[], r#"{"key":"aw=="}"#);
-    assert_eq!(status, 421, "{text}");
+    let reply = member.request("GET", "/version", &[], "");
+    assert_eq!(reply.status, 421, "{reply:?}");
+    assert!(reply.body.contains("--host-whitelist"), "{reply:?}");
+    let reply = member.request("POST", "/v3/kv/range", &[], r#"{"key":"aw=="}"#);
+    assert_eq!(reply.status, 421, "{reply:?}");
 }

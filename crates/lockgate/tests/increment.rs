@@ -1,21 +1,19 @@
-//! A write that belongs to a feature is refused while that is off, on every path; with it on, a put's limits hold for it.
+//! A write that belongs to a feature: refused on every path while the feature is off, and subject to the limits of a put.
 
-use crate::common;
-
-use std::time::{Duration, Instant};
+use crate::common::{fill_quota, place, start_group, wait_for_feature, wait_for_version};
 
 use client::{Client, Error, Get, Increment, Put};
-use common::{Place, group::Group, plain_http::ask};
+use harness::{Member, Reply};
 use tonic::Code;
 
 const FEATURE: &str = "AtomicIncrement";
 const ON: &str = "--cluster-feature-gates=AtomicIncrement=true";
 const OFF: &str = "--cluster-feature-gates=AtomicIncrement=false";
-/// So that a killed member has to replay its log.
+/// With these flags, a killed member has to replay its log.
 const LATE_COMMITS: [&str; 2] = ["--backend-batch-interval=1h", "--backend-batch-limit=1000000"];
 
 async fn wait_for(client: &Client, on: bool) {
-    common::wait_for_feature(client, FEATURE, on).await;
+    wait_for_feature(client, FEATURE, on).await;
 }
 
 fn refused(result: client::Result<client::pb::IncrementResponse>) {
@@ -30,9 +28,14 @@ async fn value(client: &Client, key: &'static str) -> Option<String> {
     found.kvs.first().map(|kv| String::from_utf8_lossy(&kv.value).into_owned())
 }
 
+/// Increments the key `n` over the JSON gateway.
+fn increment_as_json(member: &Member, delta: i64) -> Reply {
+    member.request("POST", "/v3/kv/increment", &[], &format!(r#"{{"key":"bg==","delta":"{delta}"}}"#))
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn adds() {
-    let place = Place::new();
+async fn increments() {
+    let place = place();
     let member = place.start(&[ON]);
     let client = member.client().await;
     wait_for(&client, true).await;
@@ -55,17 +58,17 @@ async fn adds() {
     client.put(Put::new("text", "hello")).await.expect("put");
     let error = client.increment(Increment::new("text", 1)).await.unwrap_err();
     assert!(error.to_string().contains("hello"), "{error}");
-    let (code, text) = ask(&member, "POST", "/v3/kv/increment", &[], r#"{"key":"bg==","delta":"5"}"#);
-    assert!(code == 200 && text.contains(r#""value":"45""#), "{text}");
+    let reply = increment_as_json(&member, 5);
+    assert!(reply.status == 200 && reply.body.contains(r#""value":"45""#), "{reply:?}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn refused_by_every_member_while_off() {
-    let mut group = Group::start(3, &[ON]);
+    let mut group = start_group(3, &[ON]);
     let client = group.member(0).client().await;
     wait_for(&client, true).await;
     for at in 0..3 {
-        // Two of the three are followers and send it on.
+        // Two of the three are followers, which forward the request.
         let client = group.member(at).client().await;
         wait_for(&client, true).await;
         assert_eq!(client.increment(Increment::new("n", 1)).await.expect("increment").value, at as i64 + 1);
@@ -75,16 +78,16 @@ async fn refused_by_every_member_while_off() {
         let client = group.member(at).client().await;
         wait_for(&client, false).await;
         refused(client.increment(Increment::new("n", 1)).await);
-        let (code, text) = ask(group.member(at), "POST", "/v3/kv/increment", &[], r#"{"key":"bg==","delta":"1"}"#);
-        assert!(code == 400 && text.contains("AtomicIncrement is off"), "{text}");
+        let reply = increment_as_json(group.member(at), 1);
+        assert!(reply.status == 400 && reply.body.contains("AtomicIncrement is off"), "{reply:?}");
         assert_eq!(value(&client, "n").await.as_deref(), Some("3"));
     }
 }
 
-/// Entries are judged at their own index also when they are applied again: what was done is done, what was refused stays so.
+/// Entries are checked at their own index also when they are applied again, so the outcome stays as it was.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn replayed_after_a_restart() {
-    let place = Place::new();
+    let place = place();
     let member = place.start(&[ON, LATE_COMMITS[0], LATE_COMMITS[1]]);
     let client = member.client().await;
     wait_for(&client, true).await;
@@ -113,36 +116,30 @@ async fn replayed_after_a_restart() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn below_the_gates_version() {
-    let place = Place::new();
+    let place = place();
     let member = place.start(&["--initial-cluster-version=3.7", ON]);
     let client = member.client().await;
-    common::wait_for_version(&client, "3.7.0").await;
+    wait_for_version(&client, "3.7.0").await;
     match client.increment(Increment::new("n", 1)).await {
         Err(Error::Etcd { code: Code::FailedPrecondition, message }) => {
             assert!(["AtomicIncrement", "3.8", "3.7"].iter().all(|word| message.contains(word)), "{message}");
         }
         other => panic!("{other:?}"),
     }
-    let (code, text) = ask(&member, "POST", "/v3/kv/increment", &[], r#"{"key":"bg==","delta":"1"}"#);
-    assert!(code == 400 && text.contains("3.8"), "{text}");
+    let reply = increment_as_json(&member, 1);
+    assert!(reply.status == 400 && reply.body.contains("3.8"), "{reply:?}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn limits_of_a_put() {
-    let place = Place::new();
+    let place = place();
     let member = place.start(&[ON, "--quota-backend-bytes=400000", "--max-request-bytes=100000"]);
     let client = member.client().await;
     wait_for(&client, true).await;
     let error = client.increment(Increment::new(vec![b'k'; 100_001], 1)).await.unwrap_err();
     assert_eq!(error.kind(), Some(client::Kind::RequestTooLarge), "{error}");
     client.increment(Increment::new("n", 1)).await.expect("increment");
-    let begin = Instant::now();
-    while client.put(Put::new("fill", vec![b'v'; 90_000])).await.is_ok() {
-        assert!(begin.elapsed() < Duration::from_secs(20), "the quota is never reached");
-    }
-    while client.alarms().await.expect("alarms").alarms.is_empty() {
-        assert!(begin.elapsed() < Duration::from_secs(20), "no alarm");
-    }
+    fill_quota(&client).await;
     let error = client.increment(Increment::new("n", 1)).await.unwrap_err();
     assert_eq!(error.kind(), Some(client::Kind::NoSpace), "{error}");
     assert_eq!(value(&client, "n").await.as_deref(), Some("1"));

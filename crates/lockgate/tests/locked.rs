@@ -1,23 +1,24 @@
-//! Features that are locked to their default: it holds though nobody agreed, and no flag says otherwise.
+//! Features that are locked to their default: the default holds although no member proposed it, and no flag can change it.
 //!
-//! The table has none yet; builds with failpoints have samples. Needs `cargo test -p lockgate --features failpoints --test
-//! locked`; says so and passes otherwise.
+//! The table has no such feature yet; builds with failpoints have samples. Needs `cargo test -p lockgate --features
+//! failpoints locked::`; otherwise each test is reported as skipped.
 
-use crate::common;
+use crate::common::{place, start_group, wait_for_feature, wait_for_version};
 
 use client::{Client, Error, Put};
-use common::{Place, group::Group, wait_for_feature, wait_for_version};
+use harness::skip;
 use tonic::Code;
 
-/// Locked from 3.8 on, to on and to off.
+/// Locked to on from 3.8 on.
 const ON: &str = "SampleLockedOn";
+/// Locked to off from 3.8 on.
 const OFF: &str = "SampleLockedOff";
-/// The same, but it could still be chosen in 3.7.
+/// Locked to on from 3.8 on, and open to choice in 3.7.
 const LATER: &str = "SampleLockedLater";
 
 fn enabled() -> bool {
     if !failpoint::ENABLED {
-        eprintln!("SKIPPED: samples of locked features are not compiled in; add --features failpoints");
+        skip("samples of locked features are not compiled in; add --features failpoints");
     }
     failpoint::ENABLED
 }
@@ -43,8 +44,8 @@ fn contrary_flags_are_refused() {
         return;
     }
     for (name, value) in [(ON, false), (OFF, true)] {
-        let place = Place::new();
-        let ended = place.try_start(&[&flag(&[(name, value)])]).err().expect("refused");
+        let place = place();
+        let ended = place.try_start(&[&flag(&[(name, value)])]).expect_err("refused");
         let text = format!("cannot set feature gate {name} to {value}, feature is locked to {}", !value);
         assert!(ended.log.contains(&text), "{}", ended.log);
         assert!(!place.data().exists(), "nothing was written");
@@ -57,7 +58,7 @@ async fn the_default_holds_with_an_empty_gate() {
         return;
     }
     let agreeing = flag(&[(ON, true), (OFF, false)]);
-    let mut group = Group::start(3, &[&agreeing]);
+    let mut group = start_group(3, &[&agreeing]);
     for member in 0..3 {
         check(&group.member(member).client().await).await;
     }
@@ -66,20 +67,21 @@ async fn the_default_holds_with_an_empty_gate() {
     assert!(status.features[0].locked, "{status:?}");
     let history = client.feature_gate_status([""; 0]).await.expect("status");
     assert!(history.features.iter().all(|f| f.locked || !f.enabled), "nothing else is on: {history:?}");
-    // A member that says nothing of it, and another leader, change nothing.
+    // Neither a member without the flag nor another leader changes anything.
     group.restart(0, &[]);
     for member in 0..3 {
         check(&group.member(member).client().await).await;
     }
 }
 
-/// Start asks the lock of the version in the file, or of its own if there is no file. What the version brings later wins over the flag, and is told.
+/// A start checks flags against the locks of the version in the data dir, or of its own version if there is no data dir.
+/// A lock that comes with a later version overrides the flag, and the member logs that.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_lock_that_comes_with_the_version() {
     if !enabled() {
         return;
     }
-    let place = Place::new();
+    let place = place();
     let contrary = flag(&[(LATER, false)]);
     let member = place.start(&["--initial-cluster-version=3.7"]);
     let client = member.client().await;
@@ -88,15 +90,15 @@ async fn a_lock_that_comes_with_the_version() {
         Err(Error::Etcd { code: Code::FailedPrecondition, message }) => assert!(message.contains("3.8"), "{message}"),
         other => panic!("{other:?}"),
     }
-    assert!(member.stop().by_signal());
-    let member = place.start(&[&contrary]);
+    assert_eq!(member.stop().by_signal(), Some(15));
+    let mut member = place.start(&[&contrary]);
     let client = member.client().await;
     wait_for_version(&client, "3.8.0").await;
     wait_for_feature(&client, LATER, true).await;
     client.require_feature(LATER).put(Put::new("k", "v")).await.expect("it is on");
-    assert!(member.log().contains(LATER), "the flag that lost is told: {}", member.log());
-    // With the file at 3.8 the same flag is refused.
-    drop(member.stop());
-    let ended = place.try_start(&[&contrary]).err().expect("refused");
+    member.wait_log(LATER);
+    // Once the data dir is at 3.8, the flag is refused.
+    member.stop();
+    let ended = place.try_start(&[&contrary]).expect_err("refused");
     assert!(ended.log.contains("locked to true"), "{}", ended.log);
 }

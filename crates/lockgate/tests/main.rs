@@ -13,6 +13,7 @@ mod locked;
 mod metrics;
 mod ofrep;
 mod peer_errors;
+mod ports;
 mod refuse;
 mod required;
 mod required_calls;

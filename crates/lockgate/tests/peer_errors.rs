@@ -1,19 +1,14 @@
-//! Requests that are wrong or odd, to this server and to etcd: the same code and text, or the same answer.
-//!
-//! Needs etcd 3.7.3 as `etcd-3.7.3/etcd` in the directory that `LOCKGATE_PEERS` names; skipped without it, unless
-//! `LOCKGATE_REQUIRE_PEERS=1`.
+//! Invalid and unusual requests to this server and to a real etcd: equal codes and texts, or equal answers.
 
-use crate::common;
+use crate::common::{channel, place};
 
-use std::{
-    fmt::Write,
-    path::PathBuf,
-    process::{Child, Command, Stdio},
-    time::Duration,
-};
+use std::{fmt::Write, time::Duration};
 
-use common::Place;
 use futures_util::StreamExt;
+use harness::{
+    ETCD, Member, Place,
+    asynchronous::{finish, until},
+};
 use proto::etcdserverpb::{
     compare::{CompareResult, CompareTarget, TargetUnion},
     kv_client::KvClient,
@@ -24,71 +19,16 @@ use proto::etcdserverpb::{
     watch_request::RequestUnion,
     *,
 };
+use tokio::sync::mpsc;
+use tokio_stream::wrappers::UnboundedReceiverStream;
 use tonic::{Status, transport::Channel};
 
-struct Etcd {
-    child: Child,
-    port: u16,
-    _dir: tempfile::TempDir,
-}
+/// A revision that no test reaches.
+const FUTURE: i64 = 5000;
+/// After this long without an answer, progress is requested again.
+const PROGRESS_INTERVAL: Duration = Duration::from_millis(300);
 
-impl Drop for Etcd {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-fn etcd_binary() -> Option<PathBuf> {
-    let cache = || {
-        std::env::var_os("XDG_CACHE_HOME")
-            .map(PathBuf::from)
-            .or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cache")))
-    };
-    let peers =
-        std::env::var_os("LOCKGATE_PEERS").map(PathBuf::from).or_else(|| Some(cache()?.join("lockgate/peers")))?;
-    let binary = peers.join("etcd-3.7.3/etcd");
-    if binary.exists() {
-        return Some(binary);
-    }
-    let required = std::env::var_os("LOCKGATE_REQUIRE_PEERS").is_some_and(|v| v == "1");
-    assert!(!required, "LOCKGATE_REQUIRE_PEERS=1 but {} is missing", binary.display());
-    eprintln!("SKIPPED: {} is missing; set LOCKGATE_PEERS", binary.display());
-    None
-}
-
-fn start_etcd(binary: PathBuf) -> Etcd {
-    let dir = tempfile::tempdir().expect("dir");
-    let (port, peer) = (common::free_port(), common::free_port());
-    let (client, peer) = (format!("http://127.0.0.1:{port}"), format!("http://127.0.0.1:{peer}"));
-    let child = Command::new(binary)
-        .args(["--name", "m1", "--data-dir"])
-        .arg(dir.path())
-        .args(["--listen-client-urls", &client, "--advertise-client-urls", &client])
-        .args(["--listen-peer-urls", &peer, "--initial-advertise-peer-urls", &peer])
-        .args(["--initial-cluster", &format!("m1={peer}")])
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .expect("start etcd");
-    Etcd { child, port, _dir: dir }
-}
-
-async fn connect(port: u16) -> Channel {
-    let endpoint = Channel::from_shared(format!("http://127.0.0.1:{port}")).expect("url");
-    for _ in 0..100 {
-        if let Ok(channel) = endpoint.connect().await {
-            let status = MaintenanceClient::new(channel.clone()).status(StatusRequest::default()).await;
-            if status.is_ok_and(|s| s.get_ref().leader != 0) {
-                return channel;
-            }
-        }
-        tokio::time::sleep(Duration::from_millis(100)).await;
-    }
-    panic!("nobody serves on port {port}");
-}
-
-/// What came of it, without what differs between clusters.
+/// Appends an answer, without the numbers that differ between clusters.
 fn show<T: std::fmt::Debug>(out: &mut String, name: &str, answer: Result<tonic::Response<T>, Status>) {
     let text = match answer {
         Ok(response) => format!("{:?}", response.into_inner()),
@@ -156,7 +96,7 @@ async fn kv(out: &mut String, channel: &Channel) {
                 });
                 writeln!(out, "stream {name}: {}", scrub(&text.collect::<Vec<_>>().join(" | "))).expect("write");
             }
-            // Before the first chunk or in place of it: clients see no difference.
+            // A status before the first chunk and one in place of it are the same to clients.
             Err(status) => show::<()>(out, &format!("stream {name}"), Err(status)),
         }
     }
@@ -307,27 +247,68 @@ async fn watches(out: &mut String, channel: &Channel) {
         ("negative", WatchCreateRequest { start_revision: -1, ..create("a", "") }),
         ("negative id", WatchCreateRequest { watch_id: -9, ..create("a", "") }),
         ("id", WatchCreateRequest { watch_id: 3, ..create("a", "") }),
-        ("future", WatchCreateRequest { start_revision: 5000, ..create("a", "") }),
+        ("future", WatchCreateRequest { start_revision: FUTURE, ..create("a", "") }),
         ("filter 9", WatchCreateRequest { filters: vec![9], ..create("a", "") }),
     ];
     for (name, case) in cases {
-        let twice = [case.clone(), case].map(|c| WatchRequest { request_union: Some(RequestUnion::CreateRequest(c)) });
-        let requests = tokio_stream::iter(twice).chain(tokio_stream::pending());
-        let mut answers = WatchClient::new(channel.clone()).watch(requests).await.expect("watch").into_inner();
-        let mut lines = Vec::new();
-        while let Ok(Some(answer)) = tokio::time::timeout(Duration::from_millis(400), answers.next()).await {
-            let mut line = String::new();
-            show(&mut line, &format!("watch {name}"), answer.map(tonic::Response::new));
-            lines.push(line);
-        }
-        // Whether the first watcher's end comes before the second's beginning is up to threads.
+        let what = format!("a watch has all answers: {name}");
+        let mut lines = finish(&what, watch_twice(channel, case)).await;
+        // The order in which two watchers begin and end is up to threads.
         lines.sort();
-        out.extend(lines);
+        lines.iter().for_each(|line| writeln!(out, "watch {name}: {line}").expect("write"));
     }
 }
 
-async fn all(port: u16) -> String {
-    let channel = connect(port).await;
+/// All answers to a watch that is created twice on one stream.
+///
+/// The answers are complete when both watches are canceled, or when progress is reported: a server reports it only when
+/// it has told all watches of the stream about the past. A third watch makes sure that there is one to report progress
+/// to. A watch of the future holds progress back, so it is canceled.
+async fn watch_twice(channel: &Channel, create: WatchCreateRequest) -> Vec<String> {
+    const SENTINEL: i64 = 1_000_000;
+    let sentinel = WatchCreateRequest { key: "sentinel".into(), watch_id: SENTINEL, ..Default::default() };
+    let is_future = create.start_revision >= FUTURE;
+    let (requests, receiver) = mpsc::unbounded_channel();
+    let send = |request| requests.send(WatchRequest { request_union: Some(request) }).expect("the stream is open");
+    for create in [create.clone(), create, sentinel] {
+        send(RequestUnion::CreateRequest(create));
+    }
+    let receiver = UnboundedReceiverStream::new(receiver);
+    let mut answers = WatchClient::new(channel.clone()).watch(receiver).await.expect("watch").into_inner();
+    let (mut lines, mut open, mut is_created) = (Vec::new(), 0, false);
+    loop {
+        let answer = match tokio::time::timeout(PROGRESS_INTERVAL, answers.next()).await {
+            Ok(answer) => answer.expect("the stream is open").expect("an answer"),
+            Err(_) => {
+                // etcd ignores a request for progress while a watch of the stream is behind.
+                send(RequestUnion::ProgressRequest(WatchProgressRequest {}));
+                continue;
+            }
+        };
+        let is_progress = answer.watch_id == -1 && !answer.created;
+        if answer.watch_id == SENTINEL {
+            is_created = true;
+        } else if !is_progress {
+            open += i32::from(answer.created) - i32::from(answer.canceled);
+            lines.push(scrub(&format!("{answer:?}")));
+        }
+        if is_future && answer.created && answer.watch_id != SENTINEL {
+            send(RequestUnion::CancelRequest(WatchCancelRequest { watch_id: answer.watch_id }));
+        }
+        // The third watch is created after the others.
+        if is_created && (open == 0 || is_progress) {
+            return lines;
+        }
+    }
+}
+
+async fn all(member: &Member) -> String {
+    let channel = channel(member).await;
+    until("there is a leader", async || {
+        let status = MaintenanceClient::new(channel.clone()).status(StatusRequest::default()).await;
+        status.is_ok_and(|status| status.get_ref().leader != 0)
+    })
+    .await;
     let mut out = String::new();
     kv(&mut out, &channel).await;
     leases(&mut out, &channel).await;
@@ -337,18 +318,17 @@ async fn all(port: u16) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_same_answers() {
-    let Some(binary) = etcd_binary() else { return };
-    let etcd = start_etcd(binary);
-    let place = Place::new();
-    let member = place.start(&["--initial-cluster-version=3.7"]);
-    let (theirs, ours) = tokio::join!(all(etcd.port), all(member.port));
-    let differences: Vec<_> = theirs
+async fn answers_equal_those_of_a_real_etcd() {
+    let Some(programs) = harness::etcd_dir(ETCD) else { return };
+    let (etcd_place, place) = (Place::new(programs.join("etcd")), place());
+    let (etcd, member) = (etcd_place.start(&[]), place.start(&["--initial-cluster-version=3.7"]));
+    let (expected, found) = tokio::join!(all(&etcd), all(&member));
+    let differences: Vec<_> = expected
         .lines()
-        .zip(ours.lines())
-        .filter(|(theirs, ours)| theirs != ours)
-        .map(|(theirs, ours)| format!("etcd:     {theirs}\nlockgate: {ours}\n"))
+        .zip(found.lines())
+        .filter(|(expected, found)| expected != found)
+        .map(|(expected, found)| format!("etcd:     {expected}\nlockgate: {found}\n"))
         .collect();
     assert!(differences.is_empty(), "{} differences:\n{}", differences.len(), differences.join("\n"));
-    assert_eq!(theirs.lines().count(), ours.lines().count());
+    assert_eq!(expected.lines().count(), found.lines().count());
 }

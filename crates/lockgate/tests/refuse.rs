@@ -1,12 +1,12 @@
-//! What must not be started: a clear error, an exit code that is not 0, and a data dir that is as it was.
+//! Starts that are refused, with a clear error, exit code 1 and an unchanged data dir.
 
-use crate::common;
+use crate::common::{BINARY, channel, place, wait_for_feature};
 
 use std::fs;
 
 use bytes::Bytes;
 use client::Put;
-use common::{Place, wait_for_feature};
+use harness::{Member, Place, asynchronous::until};
 use prost::Message;
 use proto::{
     etcdserverpb::{IncrementRequest, InternalRaftRequest, RequestHeader, kv_client::KvClient},
@@ -14,12 +14,11 @@ use proto::{
     raftpb::{ConfChange, ConfChangeType, Entry, EntryType, HardState},
 };
 use storage::{Backend, Bucket, schema};
-use tonic::transport::Endpoint;
 use wal::Wal;
 
-/// A data dir that a member has written and left.
+/// A data dir that a stopped member has written.
 fn used() -> Place {
-    let place = Place::new();
+    let place = place();
     let member = place.start(&[]);
     let runtime = tokio::runtime::Runtime::new().expect("runtime");
     runtime.block_on(async {
@@ -27,7 +26,7 @@ fn used() -> Place {
         client.put(Put::new("key", "value")).await.expect("put");
     });
     let ended = member.stop();
-    assert!(ended.by_signal(), "{}", ended.log);
+    assert_eq!(ended.by_signal(), Some(15), "{}", ended.log);
     place
 }
 
@@ -66,7 +65,7 @@ fn append(place: &Place, kind: EntryType, data: Vec<u8>) {
 
 #[test]
 fn foreign_dir() {
-    let place = Place::new();
+    let place = place();
     fs::create_dir(place.data()).expect("dir");
     fs::write(place.data().join("thesis.tex"), b"x").expect("write");
     refused(&place, &[], "is not an etcd data dir: it holds thesis.tex");
@@ -104,7 +103,8 @@ fn newer_version() {
     refused(&place, &[], "3.9");
 }
 
-/// A `member add` of a member that never came: alone this one has no quorum, unless it is told to go on alone.
+/// After `member add` of a member that never starts, the only running member has no quorum, unless it is forced to be a
+/// new cluster.
 #[test]
 fn second_member_in_the_log() {
     let place = used();
@@ -120,24 +120,18 @@ fn second_member_in_the_log() {
     place.start(&[]).stop();
 }
 
-/// A cluster that begins anew has no gate; what was committed before that was committed under the old one.
+/// A forced new cluster has no gate; entries that were committed before belong to the old gate.
 #[test]
 fn forced_with_a_feature_in_the_log() {
     const ON: &str = "--cluster-feature-gates=AtomicIncrement=true";
-    let place = Place::new();
+    let place = place();
     let runtime = tokio::runtime::Runtime::new().expect("runtime");
     let request = IncrementRequest { key: "n".into(), delta: 1, ..Default::default() };
-    let increment = async |member: &common::Member| {
-        let channel = Endpoint::from_shared(member.url()).expect("a url").connect().await.expect("a connection");
-        KvClient::new(channel).increment(request.clone()).await.map(|answer| answer.into_inner().value)
+    let increment = async |member: &Member| {
+        KvClient::new(channel(member).await).increment(request.clone()).await.map(|answer| answer.into_inner().value)
     };
     let member = place.start(&[ON]);
-    runtime.block_on(async {
-        while let Err(off) = increment(&member).await {
-            assert!(off.message().contains("is off"), "{off}");
-            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
-        }
-    });
+    runtime.block_on(until("the feature is on", async || increment(&member).await.is_ok()));
     member.stop();
     let header = Some(RequestHeader { id: 7, ..Default::default() });
     let entry = InternalRaftRequest { header, increment: Some(request.clone()), ..Default::default() };
@@ -148,14 +142,14 @@ fn forced_with_a_feature_in_the_log() {
         (found[0].value.clone(), increment(&alone).await)
     });
     assert_eq!(found, "2", "the committed entry was applied");
-    assert!(refused.is_err(), "nobody has agreed yet");
+    assert!(refused.is_err(), "no member proposes the feature");
     alone.stop();
 }
 
-/// A newer binary has turned it on, with the agreement of all: this one could not apply what the others apply.
+/// A newer binary has turned the feature on with the agreement of all members; this one could not apply its entries.
 #[test]
 fn a_feature_that_is_on_and_unknown() {
-    let (place, flags) = (Place::new(), ["--cluster-feature-gates=AtomicIncrement=true"]);
+    let (place, flags) = (place(), ["--cluster-feature-gates=AtomicIncrement=true"]);
     let member = place.start(&flags);
     let runtime = tokio::runtime::Runtime::new().expect("runtime");
     runtime.block_on(async { wait_for_feature(&member.client().await, "AtomicIncrement", true).await });
@@ -180,7 +174,7 @@ fn unknown_request_in_the_log() {
     refused(&place, &[], "which this version cannot apply");
 }
 
-/// A commit index beyond the last entry: the end of the log was lost.
+/// A commit index beyond the last entry means that the end of the log was lost.
 #[test]
 fn log_without_its_end() {
     let place = used();
@@ -198,18 +192,20 @@ fn transport_security() {
     refused(&place, &["--cert-file=/c", "--key-file=/k"], "TLS is not supported by this version");
 }
 
-/// A file of a defragmentation that another process has under way in this dir is not left over.
+/// A temporary file of a defragmentation is kept while another member runs on the data dir.
 #[test]
-fn leftovers_of_a_running_member_stay() {
+fn temporary_files_of_a_running_member_are_kept() {
     let place = used();
     let running = place.start(&[]);
     let unfinished = place.data().join("member/snap/db.tmp.1");
     fs::write(&unfinished, b"x").expect("write");
-    let second = place.spawn(&[]);
-    std::thread::sleep(std::time::Duration::from_millis(700));
-    assert!(unfinished.exists(), "{}", second.log());
+    let second_place = Place::at(BINARY, &place.data());
+    let mut second = second_place.spawn(&[]);
+    // Logged after ten seconds of waiting for the lock, so in particular after everything that comes before the lock.
+    second.wait_log("db file is flocked by another process");
+    assert!(unfinished.exists());
     second.kill();
     running.kill();
     place.start(&[]).kill();
-    assert!(!unfinished.exists(), "a start removes it");
+    assert!(!unfinished.exists(), "the next start removes it");
 }

@@ -1,15 +1,14 @@
-//! The examples of docs/required-features.md, run as they stand there: with the feature on, off, and against a real etcd.
+//! The examples of docs/required-features.md, run unchanged: with the feature on, off, and against a real etcd.
 
-use crate::common;
+use crate::common::place;
 
 use std::{
-    env, fs,
+    fs,
     path::Path,
     process::{Command, Stdio},
-    time::{Duration, Instant},
 };
 
-use common::{Place, etcd::Etcd, plain_http::ask};
+use harness::{ETCD, Member, Output, Place, skip, until};
 
 /// The first block of a language in the page.
 fn block(language: &str) -> String {
@@ -19,21 +18,18 @@ fn block(language: &str) -> String {
     rest.split_once("```\n").expect("an end of the block").0.to_owned()
 }
 
-/// Exit code and all it said.
-fn run(program: &str, script: &str, endpoint: &str) -> (Option<i32>, String) {
-    let output = Command::new(program).args(["-c", script]).env("ENDPOINT", endpoint).output().expect(program);
-    let text = [output.stdout, output.stderr].concat();
-    (output.status.code(), String::from_utf8_lossy(&text).into_owned())
+/// Runs an example. Returns its exit code and its output.
+fn run(program: &str, script: &str, member: &Member) -> (Option<i32>, String) {
+    let output = Output::of(Command::new(program).args(["-c", script]).env("ENDPOINT", member.address()));
+    (output.code, output.stdout + &output.stderr)
 }
 
-/// The examples whose programs are there. One that is not is named loudly, and an error where all peers must be there.
+/// The examples whose programs are installed. The others are skipped.
 fn examples() -> Vec<(&'static str, String)> {
     let is_there = |program: &str| {
         let found = Command::new(program).arg("--version").stdout(Stdio::null()).status().is_ok_and(|s| s.success());
-        let reason = format!("the example that needs {program} is not run: there is no such program");
-        assert!(found || env::var_os("LOCKGATE_REQUIRE_PEERS").is_none_or(|value| value != "1"), "{reason}");
         if !found {
-            eprintln!("SKIPPED: {reason}");
+            skip(&format!("the example that needs {program} is not run: there is no such program"));
         }
         found
     };
@@ -42,60 +38,58 @@ fn examples() -> Vec<(&'static str, String)> {
     there.map(|(_, program, language)| (program, block(language))).collect()
 }
 
-fn wait_until_on(member: &common::Member) {
-    let begin = Instant::now();
-    loop {
-        let (_, page) = ask(member, "GET", "/feature-gates", &[], "");
-        if page.contains("\"state\": \"on\"") {
-            return;
-        }
-        assert!(begin.elapsed() < Duration::from_secs(20), "never on: {page}");
-        std::thread::sleep(Duration::from_millis(20));
-    }
+fn wait_for_page(member: &Member, part: &str) {
+    until(&format!("/feature-gates contains {part}"), || {
+        member.request("GET", "/feature-gates", &[], "").body.contains(part)
+    });
 }
 
-fn greeting_is_there(member: &common::Member) -> bool {
-    ask(member, "POST", "/v3/kv/range", &[], r#"{"key":"Z3JlZXRpbmc="}"#).1.contains("aGVsbG8=")
+fn has_greeting(member: &Member) -> bool {
+    member.request("POST", "/v3/kv/range", &[], r#"{"key":"Z3JlZXRpbmc="}"#).body.contains("aGVsbG8=")
 }
 
 #[test]
 fn with_the_feature_on() {
     for (program, script) in examples() {
-        let place = Place::new();
+        let place = place();
         let member = place.start(&["--cluster-feature-gates=AtomicIncrement=true"]);
-        wait_until_on(&member);
-        let (code, text) = run(program, &script, &format!("127.0.0.1:{}", member.port));
+        wait_for_page(&member, r#""state": "on""#);
+        let (code, text) = run(program, &script, &member);
         assert_eq!(code, Some(0), "{program}: {text}");
         assert!(text.contains("put, with AtomicIncrement on"), "{program}: {text}");
-        assert!(greeting_is_there(&member), "{program}");
+        assert!(has_greeting(&member), "{program}");
     }
 }
 
 #[test]
 fn with_the_feature_off() {
     for (program, script) in examples() {
-        let place = Place::new();
+        let place = place();
         let member = place.start(&[]);
-        let (code, text) = run(program, &script, &format!("127.0.0.1:{}", member.port));
+        // Before, the reason for the refusal is another one.
+        wait_for_page(&member, r#""cluster_version": "3.8""#);
+        let (code, text) = run(program, &script, &member);
         assert_eq!(code, Some(1), "{program}: {text}");
         assert!(text.contains("AtomicIncrement is off"), "{program}: {text}");
-        assert!(!greeting_is_there(&member), "{program}");
+        assert!(!has_greeting(&member), "{program}");
     }
 }
 
 #[test]
 fn against_a_real_etcd() {
-    let Some(etcd) = Etcd::start_at(common::free_port()) else { return };
+    let Some(programs) = harness::etcd_dir(ETCD) else { return };
+    let place = Place::new(programs.join("etcd"));
+    let etcd = place.start(&[]);
     for (program, script) in examples() {
-        let (code, text) = run(program, &script, &format!("127.0.0.1:{}", etcd.port));
+        let (code, text) = run(program, &script, &etcd);
         assert_eq!(code, Some(2), "{program}: {text}");
         assert!(text.contains("would ignore what is required"), "{program}: {text}");
     }
 }
 
-/// `cargo xtask interop` builds and runs that file.
+/// `cargo xtask interop` builds and runs the file.
 #[test]
-fn the_page_shows_the_go_program_that_is_run() {
+fn the_page_shows_the_go_program_of_the_interop_suite() {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../interop/go/required/main.go");
     assert_eq!(block("go"), fs::read_to_string(file).expect("interop/go/required/main.go"));
 }

@@ -1,26 +1,31 @@
-//! Members that serve users: who is not allowed changes and learns nothing, on every path, by every member, whatever features
-//! are on; who is, is known everywhere until that changes.
+//! Members with users: users without permission change and learn nothing, on every path, through every member, whatever
+//! features are on; users with permission are known to all members until that changes.
 
-use crate::common;
-
-use std::time::{Duration, Instant};
+use crate::common::{add_learner, fill_quota, place, start_group, wait_for_feature, wait_for_version};
 
 use client::{Client, ConnectOptions, Error, Get, Increment, Permission, Put};
-use common::{Member, Place, group::Group, plain_http::ask};
+use harness::{
+    Member,
+    asynchronous::{until, until_some},
+    wait_max,
+};
 use tonic::Code;
 
 const FEATURE: &str = "AtomicIncrement";
 const ON: &str = "--cluster-feature-gates=AtomicIncrement=true";
 const OFF: &str = "--cluster-feature-gates=AtomicIncrement=false";
 const QUICK: &str = "--bcrypt-cost=4";
-/// So that a killed member has to replay its log.
+/// With these flags, a killed member has to replay its log.
 const LATE_COMMITS: [&str; 2] = ["--backend-batch-interval=1h", "--backend-batch-limit=1000000"];
+
+/// Long enough to write under a lease on a loaded machine, and short enough to wait for its end.
+const LEASE_SECONDS: i64 = 5;
 
 const NOBODY: &str = "etcdserver: user name is empty";
 const DENIED: &str = "etcdserver: permission denied";
 const NO_TOKEN: &str = "etcdserver: invalid auth token";
 
-/// root; alice, who may read and write `n`; bob, who may read it.
+/// Adds root, alice with read and write access to `n`, and bob with read access to it.
 async fn add_users(member: &Member) {
     let client = member.client().await;
     for (user, role) in [("root", "root"), ("alice", "writers"), ("bob", "readers")] {
@@ -34,20 +39,20 @@ async fn add_users(member: &Member) {
 }
 
 async fn as_user(member: &Member, user: &str) -> Client {
-    let options = ConnectOptions::new().request_timeout(Duration::from_secs(20)).user(client::User::new(user, user));
+    let options = ConnectOptions::new().request_timeout(wait_max()).user(client::User::new(user, user));
     Client::connect([member.url()], options).await.expect("log in")
 }
 
 async fn with_token(member: &Member, token: &str) -> Client {
-    let options = ConnectOptions::new().request_timeout(Duration::from_secs(20)).token(token);
+    let options = ConnectOptions::new().request_timeout(wait_max()).token(token);
     Client::connect([member.url()], options).await.expect("connect")
 }
 
 fn token_of(member: &Member, user: &str) -> String {
     let login = format!(r#"{{"name":"{user}","password":"{user}"}}"#);
-    let (code, text) = ask(member, "POST", "/v3/auth/authenticate", &[], &login);
-    assert_eq!(code, 200, "{text}");
-    let (_, rest) = text.split_once(r#""token":""#).expect("a token");
+    let reply = member.request("POST", "/v3/auth/authenticate", &[], &login);
+    assert_eq!(reply.status, 200, "{reply:?}");
+    let (_, rest) = reply.body.split_once(r#""token":""#).expect("a token");
     rest.split('"').next().expect("a token").to_owned()
 }
 
@@ -63,7 +68,7 @@ fn one() -> Increment {
     Increment::new("n", 1)
 }
 
-/// Nobody's and bob's calls are refused for who they are, whether the feature is on or off.
+/// Calls without a user and calls of bob are refused because of the user, whether the feature is on or off.
 async fn outsiders_learn_nothing(member: &Member) {
     let (nobody, bob) = (member.client().await, as_user(member, "bob").await);
     refused(nobody.feature_gate_status([FEATURE]).await, NOBODY);
@@ -77,49 +82,49 @@ async fn outsiders_learn_nothing(member: &Member) {
         ("/v3/maintenance/featuregate/history", "{}"),
         ("/v3/kv/increment", r#"{"key":"bg==","delta":"1"}"#),
     ] {
-        let (code, text) = ask(member, "POST", path, &[], body);
-        assert!(code != 200 && text.contains(NOBODY), "{path}: {code} {text}");
-        let (code, text) = ask(member, "POST", path, &[("Authorization", "abcdefghijklmnop.1")], body);
-        assert!(code == 401 && text.contains(NO_TOKEN), "{path}: {code} {text}");
+        let reply = member.request("POST", path, &[], body);
+        assert!(reply.status != 200 && reply.body.contains(NOBODY), "{path}: {reply:?}");
+        let reply = member.request("POST", path, &[("Authorization", "abcdefghijklmnop.1")], body);
+        assert!(reply.status == 401 && reply.body.contains(NO_TOKEN), "{path}: {reply:?}");
     }
-    let (code, text) = ask(member, "GET", "/feature-gates", &[], "");
-    assert!(code == 401 && text.contains(NOBODY) && !text.contains(FEATURE), "{code} {text}");
+    let reply = member.request("GET", "/feature-gates", &[], "");
+    assert!(reply.status == 401 && reply.body.contains(NOBODY) && !reply.body.contains(FEATURE), "{reply:?}");
     refused(nobody.increment(one()).await, NOBODY);
     refused(bob.increment(one()).await, DENIED);
     for (path, body) in [("/v3/kv/put", r#"{"key":"bg==","value":"bg=="}"#), ("/v3/cluster/member/list", "{}")] {
-        let (code, text) = ask(member, "POST", path, &[("Grpc-Metadata-Require-Feature", FEATURE)], body);
-        assert!(code != 200 && text.contains(NOBODY), "{path}: {code} {text}");
+        let reply = member.request("POST", path, &[("Grpc-Metadata-Require-Feature", FEATURE)], body);
+        assert!(reply.status != 200 && reply.body.contains(NOBODY), "{path}: {reply:?}");
     }
     let status = bob.feature_gate_status([FEATURE]).await.expect("every user may ask");
     assert_eq!(status.features.len(), 1);
     let token = token_of(member, "bob");
-    let (code, text) = ask(member, "GET", "/feature-gates", &[("Authorization", &token)], "");
-    assert!(code == 200 && text.contains(FEATURE), "{code} {text}");
+    let reply = member.request("GET", "/feature-gates", &[("Authorization", &token)], "");
+    assert!(reply.status == 200 && reply.body.contains(FEATURE), "{reply:?}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_features_write_on_every_path() {
-    let mut group = Group::start(3, &[ON, QUICK]);
-    common::wait_for_feature(&group.member(0).client().await, FEATURE, true).await;
+    let mut group = start_group(3, &[ON, QUICK]);
+    wait_for_feature(&group.member(0).client().await, FEATURE, true).await;
     add_users(group.member(0)).await;
     for at in 0..3 {
         let member = group.member(at);
         let alice = as_user(member, "alice").await;
-        common::wait_for_feature(&alice, FEATURE, true).await;
+        wait_for_feature(&alice, FEATURE, true).await;
         outsiders_learn_nothing(member).await;
-        // Two of the three are followers and send it on.
+        // Two of the three are followers, which forward the request.
         assert_eq!(alice.increment(one()).await.expect("increment").value, 2 * at as i64 + 1);
         refused(alice.increment(Increment::new("other", 1)).await, DENIED);
         let (body, token) = (r#"{"key":"bg==","delta":"1"}"#, token_of(member, "alice"));
-        let (code, text) = ask(member, "POST", "/v3/kv/increment", &[("Authorization", &token)], body);
-        assert_eq!(code, 200, "{text}");
+        let reply = member.request("POST", "/v3/kv/increment", &[("Authorization", &token)], body);
+        assert_eq!(reply.status, 200, "{reply:?}");
         alice.require_feature(FEATURE).get(Get::key("n")).await.expect("required and allowed");
     }
     group.restart(2, &[OFF, QUICK]);
     for at in 0..3 {
         let member = group.member(at);
         let alice = as_user(member, "alice").await;
-        common::wait_for_feature(&alice, FEATURE, false).await;
+        wait_for_feature(&alice, FEATURE, false).await;
         outsiders_learn_nothing(member).await;
         refused(alice.increment(one()).await, "AtomicIncrement is off");
         refused(alice.require_feature(FEATURE).put(Put::new("n", "0")).await, "AtomicIncrement is off");
@@ -128,12 +133,13 @@ async fn a_features_write_on_every_path() {
     }
 }
 
-/// Below the gate's version features are refused before anything is proposed: not even that is for nobody to know.
+/// Below the gate's version, features are refused before anything is proposed. A caller without a user does not learn
+/// even that.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn below_the_gates_version() {
-    let place = Place::new();
+    let place = place();
     let member = place.start(&["--initial-cluster-version=3.7", ON, QUICK]);
-    common::wait_for_version(&member.client().await, "3.7.0").await;
+    wait_for_version(&member.client().await, "3.7.0").await;
     add_users(&member).await;
     outsiders_learn_nothing_below(&member).await;
     let alice = as_user(&member, "alice").await;
@@ -143,17 +149,17 @@ async fn below_the_gates_version() {
 async fn outsiders_learn_nothing_below(member: &Member) {
     refused(member.client().await.increment(one()).await, NOBODY);
     for (path, body) in [("/v3/kv/put", r#"{"key":"bg==","value":"bg=="}"#), ("/v3/kv/range", r#"{"key":"bg=="}"#)] {
-        let (code, text) = ask(member, "POST", path, &[("Grpc-Metadata-Require-Feature", FEATURE)], body);
-        assert!(code != 200 && text.contains(NOBODY), "{path}: {code} {text}");
+        let reply = member.request("POST", path, &[("Grpc-Metadata-Require-Feature", FEATURE)], body);
+        assert!(reply.status != 200 && reply.body.contains(NOBODY), "{path}: {reply:?}");
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn replayed_after_a_restart_and_full() {
-    let place = Place::new();
+    let place = place();
     let flags = [ON, QUICK, LATE_COMMITS[0], LATE_COMMITS[1]];
     let member = place.start(&flags);
-    common::wait_for_feature(&member.client().await, FEATURE, true).await;
+    wait_for_feature(&member.client().await, FEATURE, true).await;
     add_users(&member).await;
     let alice = as_user(&member, "alice").await;
     for _ in 0..3 {
@@ -167,18 +173,16 @@ async fn replayed_after_a_restart_and_full() {
     member.kill();
     let member = place.start(&[&flags[..], &["--quota-backend-bytes=400000"]].concat());
     let root = as_user(&member, "root").await;
-    common::wait_for_feature(&root, FEATURE, true).await;
+    wait_for_feature(&root, FEATURE, true).await;
     assert_eq!(root.auth_status().await.expect("status").auth_revision, before);
-    assert_eq!(root.get(Get::key("n")).await.expect("get").kvs[0].value, "3", "refused is refused again");
+    assert_eq!(
+        root.get(Get::key("n")).await.expect("get").kvs[0].value,
+        "3",
+        "the refused increments are refused again"
+    );
     refused(as_user(&member, "alice").await.increment(one()).await, DENIED);
-    let begin = Instant::now();
-    while root.put(Put::new("fill", vec![b'v'; 90_000])).await.is_ok() {
-        assert!(begin.elapsed() < Duration::from_secs(20), "the quota is never reached");
-    }
-    while root.alarms().await.expect("alarms").alarms.is_empty() {
-        assert!(begin.elapsed() < Duration::from_secs(20), "no alarm");
-    }
-    // Full is full, for everybody; and nobody but root makes room.
+    fill_quota(&root).await;
+    // The quota is full for all users, and only root can make room.
     for user in ["root", "alice", "bob"] {
         let error = as_user(&member, user).await.increment(one()).await.unwrap_err();
         assert_eq!(error.kind(), Some(client::Kind::NoSpace), "{user}: {error}");
@@ -191,11 +195,15 @@ async fn replayed_after_a_restart_and_full() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_token_is_known_to_all_until_it_is_void() {
-    let group = Group::start(3, &[QUICK]);
+    let group = start_group(3, &[QUICK]);
     add_users(group.member(0)).await;
     let token = token_of(group.member(1), "alice");
     for at in 0..3 {
-        with_token(group.member(at), &token).await.put(Put::new("n", "1")).await.expect("known everywhere, at once");
+        with_token(group.member(at), &token)
+            .await
+            .put(Put::new("n", "1"))
+            .await
+            .expect("all members know the token at once");
     }
     let root = as_user(group.member(2), "root").await;
     root.user_change_password("alice", "another").await.expect("change");
@@ -203,10 +211,10 @@ async fn a_token_is_known_to_all_until_it_is_void() {
     root.user_delete("bob").await.expect("delete");
     for at in 0..3 {
         let (alice, bob) = (with_token(group.member(at), &token).await, with_token(group.member(at), &of_bob).await);
-        let begin = Instant::now();
-        // A serializable read is answered by what the member has applied.
-        while alice.get(Get::key("n").serializable()).await.is_ok() {
-            assert!(begin.elapsed() < Duration::from_secs(10), "never void at member {at}");
+        // A serializable read is answered from the state that the member has applied.
+        for (user, client) in [("alice", &alice), ("bob", &bob)] {
+            let read = async || client.get(Get::key("n").serializable()).await;
+            until(&format!("the token of {user} is void at member {at}"), async || read().await.is_err()).await;
         }
         refused(alice.put(Put::new("n", "2")).await, NO_TOKEN);
         refused(bob.get(Get::key("n")).await, NO_TOKEN);
@@ -215,26 +223,24 @@ async fn a_token_is_known_to_all_until_it_is_void() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn leases_end_with_users_too() {
-    let place = Place::new();
+    let place = place();
     let member = place.start(&[QUICK]);
     add_users(&member).await;
     let root = as_user(&member, "root").await;
-    let lease = root.lease_grant(1, 0).await.expect("grant").id;
-    root.put(Put::new("leased", "x").lease(lease)).await.expect("put");
     let alice = as_user(&member, "alice").await;
+    alice.get(Get::key("n")).await.expect("get");
+    let lease = root.lease_grant(LEASE_SECONDS, 0).await.expect("grant").id;
+    root.put(Put::new("leased", "x").lease(lease)).await.expect("put");
     refused(alice.put(Put::new("n", "x").lease(lease)).await, DENIED);
     refused(alice.lease_revoke(lease).await, DENIED);
-    let begin = Instant::now();
-    while !root.get(Get::key("leased")).await.expect("get").kvs.is_empty() {
-        assert!(begin.elapsed() < Duration::from_secs(20), "the lease never ends");
-        tokio::time::sleep(Duration::from_millis(100)).await;
-    }
+    let read = async || root.get(Get::key("leased")).await.expect("get");
+    until("the lease ends", async || read().await.kvs.is_empty()).await;
 }
 
-/// Users come to a new member with the database that it is sent.
+/// A new member receives users with the database.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_learner_knows_the_users() {
-    let mut group = Group::start(1, &[QUICK, "--snapshot-count=10", "--snapshot-catchup-entries=1"]);
+    let mut group = start_group(1, &[QUICK, "--snapshot-count=10", "--snapshot-catchup-entries=1"]);
     let first = group.member(0).client().await;
     for n in 0..30 {
         first.put(Put::new("n", n.to_string())).await.expect("put");
@@ -243,25 +249,21 @@ async fn a_learner_knows_the_users() {
         add_users(group.member(0)).await;
         let root = as_user(group.member(0), "root").await;
         root.auth_disable().await.expect("disable");
-        let at = group.add_learner(&[QUICK]).await;
+        let at = add_learner(&mut group, &[QUICK]).await;
         let client = group.member(0).client().await;
         client.auth_enable().await.expect("enable");
         at
     };
     let token = token_of(group.member(0), "alice");
     let learner = with_token(group.member(at), &token).await;
-    let begin = Instant::now();
-    loop {
-        match learner.get(Get::key("n").serializable()).await {
-            Ok(found) => break assert_eq!(found.kvs[0].value, "29"),
-            Err(error) => assert!(begin.elapsed() < Duration::from_secs(10), "{error}"),
-        }
-    }
+    let read = async || learner.get(Get::key("n").serializable()).await.ok();
+    let found = until_some("the learner knows the token", read).await;
+    assert_eq!(found.kvs[0].value, "29");
     refused(learner.get(Get::key("other").serializable()).await, DENIED);
     refused(group.member(at).client().await.get(Get::key("n").serializable()).await, NOBODY);
 }
 
-/// Changes the first letter of the signature: the last one holds four bits only, so that one of sixteen tokens ends in `A` by itself.
+/// Changes the first letter of the signature. The last one holds only four bits, so one of sixteen tokens ends in `A` anyway.
 fn with_another_signature(token: &str) -> String {
     let (said, signature) = token.rsplit_once('.').expect("a JWT");
     let first = if signature.starts_with('A') { 'B' } else { 'A' };
@@ -270,8 +272,8 @@ fn with_another_signature(token: &str) -> String {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn jwts_outlive_a_member_and_end_with_a_change() {
-    let place = Place::new();
-    let key = place.data().with_file_name("jwt.key");
+    let place = place();
+    let key = place.dir().join("jwt.key");
     std::fs::write(&key, "a secret of a test").expect("key");
     let kind = format!("--auth-token=jwt,sign-method=HS256,priv-key={},ttl=10m", key.display());
     let member = place.start(&[QUICK, &kind]);
@@ -282,7 +284,7 @@ async fn jwts_outlive_a_member_and_end_with_a_change() {
     member.kill();
     let member = place.start(&[QUICK, &kind]);
     let alice = with_token(&member, &token).await;
-    alice.put(Put::new("n", "2")).await.expect("nobody has to remember it");
+    alice.put(Put::new("n", "2")).await.expect("a JWT is valid after a restart");
     as_user(&member, "root").await.role_add("new").await.expect("role add");
     refused(alice.put(Put::new("n", "3")).await, "revision of auth store is old");
     refused(alice.get(Get::key("n")).await, "revision of auth store is old");

@@ -1,30 +1,35 @@
-//! Members ended at every point on the way down from 3.8 to 3.7, and on the way up: the dir starts again on the version it
-//! should, nothing is lost, and a real etcd takes it.
+//! Members that end at any point of a downgrade from 3.8 to 3.7, or of an upgrade: the data dir starts again with the right
+//! version, nothing is lost, and a real etcd accepts it.
 //!
-//! Needs `cargo test -p lockgate --features failpoints version_points::`; says so and passes otherwise.
+//! Needs `cargo test -p lockgate --features failpoints version_points::`; otherwise each test is reported as skipped.
 
-use crate::common;
+use crate::common::{BINARY, place, start_group, wait_for_feature, wait_for_version};
 
-use std::time::{Duration, Instant};
+use std::{path::Path, process::Command, time::Duration};
 
 use client::{Client, Get, Increment, Put};
-use common::{Place, etcd, group::Group, wait_for_feature, wait_for_version};
 use failpoint::{NAMES, Place as Point};
+use futures_util::future::join_all;
+use harness::{ETCD, Place, asynchronous::until, skip};
 use proto::etcdserverpb::downgrade_request::DowngradeAction;
 
 const KEYS: usize = 300;
-const WAIT_MAX: Duration = Duration::from_secs(30);
+/// Part of the log line about the upgrade.
+const UPGRADED: &str = "\"to\":\"3.8";
+/// How long a member is asked that may have ended.
+const ANSWER_MAX: Duration = Duration::from_secs(5);
+const FEATURE: &str = "AtomicIncrement";
 const ON: &str = "--cluster-feature-gates=AtomicIncrement=true,PersistedLeaseCheckpoints=true";
 
 fn enabled() -> bool {
     if !failpoint::ENABLED {
-        eprintln!("SKIPPED: failpoints are not compiled in; add --features failpoints");
+        skip("failpoints are not compiled in; add --features failpoints");
     }
     failpoint::ENABLED
 }
 
-/// Every point of the way down, on every member, while the other two go on.
-#[tokio::test]
+/// Every point of the downgrade, on every member, while the other two continue.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn ended_on_the_way_down() {
     if !enabled() {
         return;
@@ -32,28 +37,36 @@ async fn ended_on_the_way_down() {
     let points: Vec<_> =
         NAMES.iter().filter(|(name, place)| *place == Point::Here && name.starts_with("lower")).collect();
     assert!(points.len() >= 4, "{points:?}");
+    let etcd = harness::etcd_dir(ETCD).map(|dir| dir.join("etcd"));
     for (at, (point, _)) in points.iter().enumerate() {
-        // The leader too: members take turns, and the first is not always it.
-        down(point, at % 3).await;
-        down(point, (at + 1) % 3).await;
+        // Members take turns, so that the leader is among them.
+        down(point, at % 3, etcd.as_deref()).await;
+        down(point, (at + 1) % 3, etcd.as_deref()).await;
     }
 }
 
-async fn down(point: &'static str, victim: usize) {
-    let mut group = Group::start(3, &[ON]);
+/// A command for `program` that fails at these points.
+fn failing(program: &Path, failpoints: &str) -> Command {
+    let mut command = Command::new(program);
+    command.env("GOFAIL_FAILPOINTS", failpoints);
+    command
+}
+
+async fn down(point: &'static str, victim: usize, etcd: Option<&Path>) {
+    let mut group = start_group(3, &[ON]);
     let other = (victim + 1) % 3;
     let client = group.member(other).client().await;
     wait_for_version(&client, "3.8.0").await;
-    wait_for_feature(&client, "AtomicIncrement", true).await;
+    wait_for_feature(&client, FEATURE, true).await;
     fill(&client).await;
     group.stop(victim);
-    group.start_again(victim, &format!("{point}=panic"));
+    group.start_command(victim, failing(Path::new(BINARY), &format!("{point}=panic")));
     client.downgrade(DowngradeAction::Enable, "3.7").await.expect("downgrade");
     let ended = group.wait_end(victim);
     assert!(ended.log.contains("failpoint panic"), "{point}: {}", ended.log);
-    // What is written meanwhile is not lost either.
-    client.put(Put::new("meanwhile", point)).await.expect("put");
-    group.start_again(victim, "");
+    // A write while the member is down is not lost either. The first attempts fail if the member was the leader.
+    until("a put succeeds", async || client.put(Put::new("meanwhile", point)).await.is_ok()).await;
+    group.start_command(victim, Command::new(BINARY));
     for member in 0..3 {
         wait_for_storage_version(&group.member(member).client().await, "3.7.0").await;
     }
@@ -62,15 +75,14 @@ async fn down(point: &'static str, victim: usize) {
     for member in 0..3 {
         assert_eq!(contents(&group.member(member).client().await).await, expected, "{point}");
     }
-    println!("{point} on m{victim}: well");
-    let Some(etcd) = etcd::peer() else { return };
+    let Some(etcd) = etcd else { return };
     group.stop(victim);
-    group.start_as(victim, &etcd, "");
+    group.start_command(victim, Command::new(etcd));
     assert_eq!(contents(&group.member(victim).client().await).await, expected, "{point}, etcd");
 }
 
-/// A member of 3.7 data that goes up, ended at every write of its log and every commit of its database.
-#[tokio::test]
+/// A member with data of 3.7 that upgrades, ended at every write of its log and every commit of its database.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn ended_on_the_way_up() {
     if !enabled() {
         return;
@@ -83,48 +95,56 @@ async fn ended_on_the_way_up() {
             }
             ends += 1;
         }
-        assert!(ends >= 2, "{point} is passed only {ends} times on the way up");
-        println!("{point}: ended {ends} times");
+        assert!(ends >= 2, "{point} is passed only {ends} times during the upgrade");
     }
 }
 
-/// False if the way ended before the point was passed so often.
+/// Returns false if the upgrade was complete before the member had passed the point this many times.
 async fn up(point: &str, passes: usize) -> bool {
-    let place = Place::new();
-    let member = place.start(&["--initial-cluster-version=3.7"]);
-    let client = member.client().await;
-    // No later than this member's own decision to go up, which takes seconds.
-    fill_plain(&client).await;
-    let expected = contents(&client).await;
-    drop(client);
-    member.stop();
-    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_lockgate"));
-    command.env("GOFAIL_FAILPOINTS", format!("{point}={passes}*off->panic")).arg(ON);
+    let (place, expected) = filled_place().await;
+    let mut command = failing(Path::new(BINARY), &format!("{point}={passes}*off->panic"));
+    command.arg(ON);
     let mut member = place.spawn_command(command);
-    let ended = wait_until_up_or_ended(&mut member).await;
-    drop(member);
+    let mut has_ended = member.wait_ready().is_err();
+    if !has_ended {
+        let client = member.client().await;
+        until("the upgrade is complete, or the member has ended", async || {
+            has_ended = member.has_ended();
+            has_ended || is_upgraded(&client).await
+        })
+        .await;
+    }
+    // A stop passes points, too.
+    has_ended = has_ended || member.stop().by_signal().is_none();
     let member = place.start(&[ON]);
     let client = member.client().await;
     assert_eq!(contents(&client).await, expected, "{point} after {passes}");
     wait_for_version(&client, "3.8.0").await;
     wait_for_storage_version(&client, "3.8.0").await;
-    ended
+    has_ended
 }
 
-async fn wait_until_up_or_ended(member: &mut common::Member) -> bool {
-    let begin = Instant::now();
+/// A place with data of version 3.7, and the contents.
+async fn filled_place() -> (Place, Vec<Contents>) {
     loop {
-        if member.has_ended() {
-            return true;
+        let place = place();
+        let member = place.start(&["--initial-cluster-version=3.7"]);
+        let client = member.client().await;
+        fill_plain(&client).await;
+        let expected = contents(&client).await;
+        // A member upgrades by itself after some seconds. On a loaded machine this may have been too slow.
+        if !member.stop().log.contains(UPGRADED) {
+            return (place, expected);
         }
-        if member.log().contains("\"to\":\"3.8") {
-            // Whatever follows the decision is part of the way.
-            tokio::time::sleep(Duration::from_millis(300)).await;
-            return member.has_ended();
-        }
-        assert!(begin.elapsed() < WAIT_MAX, "neither up nor ended:\n{}", member.log());
-        tokio::time::sleep(Duration::from_millis(20)).await;
     }
+}
+
+async fn is_upgraded(client: &Client) -> bool {
+    // A member that has ended gives no answer.
+    let client = client.with_timeout(ANSWER_MAX);
+    let has_version = async || Some(client.status().await.ok()?.storage_version == "3.8.0");
+    let has_feature = async || Some(client.feature_gate_status([FEATURE]).await.ok()?.features[0].enabled);
+    has_version().await == Some(true) && has_feature().await == Some(true)
 }
 
 async fn fill(client: &Client) {
@@ -134,26 +154,24 @@ async fn fill(client: &Client) {
 
 async fn fill_plain(client: &Client) {
     let lease = client.lease_grant(600, 0).await.expect("lease").id;
-    for i in 0..KEYS {
+    let puts = (0..KEYS).map(|i| {
         let put = Put::new(format!("key-{i:04}"), format!("value-{i}"));
-        client.put(if i % 3 == 0 { put.lease(lease) } else { put }).await.expect("put");
-    }
+        client.put(if i % 3 == 0 { put.lease(lease) } else { put })
+    });
+    join_all(puts).await.into_iter().for_each(|put| drop(put.expect("put")));
 }
 
-/// All keys with values, revisions and leases.
-async fn contents(client: &Client) -> Vec<(Vec<u8>, Vec<u8>, i64, i64)> {
+/// A key with its value, revision and lease.
+type Contents = (Vec<u8>, Vec<u8>, i64, i64);
+
+async fn contents(client: &Client) -> Vec<Contents> {
     let kvs = client.get(Get::from_key("")).await.expect("get").kvs;
     kvs.into_iter().map(|kv| (kv.key.to_vec(), kv.value.to_vec(), kv.mod_revision, kv.lease)).collect()
 }
 
 async fn wait_for_storage_version(client: &Client, version: &str) {
-    let begin = Instant::now();
-    loop {
-        let status = client.status().await.expect("status");
-        if status.storage_version == version {
-            return;
-        }
-        assert!(begin.elapsed() < WAIT_MAX, "the storage version is never {version}: {status:?}");
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
+    until(&format!("the storage version is {version}"), async || {
+        client.status().await.expect("status").storage_version == version
+    })
+    .await;
 }

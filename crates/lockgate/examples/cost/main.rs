@@ -54,7 +54,7 @@ async fn main() -> Outcome<()> {
 
 /// Nanoseconds of a required feature.
 async fn time(binary: &str, [rounds, calls]: [usize; 2], only: &str) -> Outcome<()> {
-    let server = Server::start(binary, Gates::On, false)?;
+    let server = Server::start(binary, Gates::On, false);
     let channel = server.connect().await?;
     for call in CALL_KINDS.into_iter().filter(|call| format!("{call:?}").to_lowercase().contains(only)) {
         let mut rows = Vec::new();
@@ -72,7 +72,7 @@ async fn count_gates(binary: &str) -> Outcome<()> {
     for _ in 0..COUNTED_ROUNDS {
         let mut cost = [0.0; 2];
         for (gates, cost) in [Gates::Off, Gates::On].into_iter().zip(&mut cost) {
-            let server = Server::start(binary, gates, true)?;
+            let server = Server::start(binary, gates, true);
             let channel = server.connect().await?;
             send(&channel, Call::Put, false, CALLS / 4).await?;
             *cost = counted(&server, &channel, Call::Put, false).await?;
@@ -85,7 +85,7 @@ async fn count_gates(binary: &str) -> Outcome<()> {
 
 /// Instructions of a required feature.
 async fn count_required(binary: &str) -> Outcome<()> {
-    let server = Server::start(binary, Gates::On, true)?;
+    let server = Server::start(binary, Gates::On, true);
     let channel = server.connect().await?;
     for call in CALL_KINDS {
         send(&channel, call, true, CALLS / 4).await?;

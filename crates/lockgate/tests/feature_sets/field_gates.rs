@@ -5,7 +5,7 @@ use std::fs;
 use harness::until;
 use serde_json::{Value, json};
 
-use super::{GATE, World};
+use super::world::{GATE, World};
 
 const NAME: &str = "jobs.example.com";
 const FOLLOW: &str = "gates.lockgate.io/follow";

@@ -4,7 +4,7 @@ use std::{fs, path::Path};
 
 use harness::until;
 
-use super::{LOCKGATE, World};
+use super::world::{LOCKGATE, World};
 
 /// Files for programs that cannot ask follow the row of their version.
 #[test]

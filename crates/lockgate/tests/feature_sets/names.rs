@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use harness::{request, until};
 use serde_json::Value;
 
-use super::{World, wait_seconds};
+use super::world::{World, wait_seconds};
 
 /// The managers of all objects of a kind.
 fn managers(world: &World, kind: &[&str]) -> BTreeSet<String> {

@@ -2,7 +2,7 @@
 
 use harness::Output;
 
-use super::World;
+use super::world::World;
 
 /// B is off in 1.6.0 and in 1.4.0; in 1.5.0 it is a preview.
 #[track_caller]

@@ -5,7 +5,7 @@ use std::{fs, path::Path};
 
 use featuretest::Operator;
 
-use super::{Controller, World, wait_seconds};
+use super::world::{Controller, World, wait_seconds};
 
 const SLOW: &str = "version 1.4.0: the slow path";
 const FAST: &str = "version 1.4.0: the fast path";

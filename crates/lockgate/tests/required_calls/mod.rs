@@ -3,6 +3,7 @@
 use std::pin::Pin;
 
 use futures_util::future::BoxFuture;
+use harness::Member;
 use proto::{
     etcdserverpb::{
         AlarmRequest, AlarmType, CompactionRequest, DefragmentRequest, DeleteRangeRequest, FeatureGateHistoryRequest,
@@ -18,6 +19,7 @@ use proto::{
     },
     v3lockpb::{LockRequest, UnlockRequest, lock_client::LockClient},
 };
+use tokio::sync::oneshot;
 use tokio_stream::StreamExt;
 use tonic::{
     Request, Response, Status, Streaming,
@@ -25,19 +27,19 @@ use tonic::{
     transport::Channel,
 };
 
-use crate::common::Member;
+use crate::common;
 
 pub const KEY: &str = "require-feature";
 pub const ON: &str = "AtomicIncrement";
 pub const OFF: &str = "PersistedLeaseCheckpoints";
 
-/// Calls over one connection that require the same.
+/// Calls over one connection that require one feature.
 pub struct Calls {
     channel: Channel,
     required: String,
 }
 
-/// In an order in which each can be done after those before it. A lease of id 7 is there before.
+/// The calls, in an order in which each can be done after those before it. They need a lease with id 7.
 pub fn names() -> &'static [&'static str] {
     &[
         "put",
@@ -79,7 +81,7 @@ pub fn names() -> &'static [&'static str] {
 }
 
 type Answered = Result<MetadataMap, Status>;
-/// Ends with the status that the stream ends with.
+/// A stream under way, whose output is the status that it ends with.
 pub type Open = Pin<Box<dyn Future<Output = Status> + Send>>;
 
 fn put() -> RequestOp {
@@ -105,32 +107,33 @@ fn watch() -> WatchRequest {
 }
 
 fn leader() -> Option<LeaderKey> {
-    // Rev 0 is that of no leader: proclaiming is answered, and changes nothing.
+    // No leader has revision 0: proclaiming is answered, and changes nothing.
     Some(LeaderKey { name: "e".into(), key: "e/7".into(), rev: 0, lease: 7 })
 }
 
-/// What an answer without a stream tells.
+/// Returns the metadata of an answer without a stream.
 fn done<T>(answer: Result<Response<T>, Status>) -> Answered {
     answer.map(|answer| answer.metadata().clone())
 }
 
-/// What a stream tells with its first message.
+/// Returns the metadata of a stream, once its first message is here.
 async fn first<T>(answer: Result<Response<Streaming<T>>, Status>) -> Answered {
     let (metadata, mut stream, _) = answer?.into_parts();
     stream.message().await?;
     Ok(metadata)
 }
 
-/// How a stream ends, and that it does not by itself.
-async fn end<T: Send + 'static>(answer: Result<Response<Streaming<T>>, Status>) -> Status {
+/// Returns the status that a stream ends with. `begun` is sent with the first message.
+async fn end<T>(answer: Result<Response<Streaming<T>>, Status>, begun: oneshot::Sender<()>) -> Status {
+    let mut begun = Some(begun);
     let mut stream = match answer {
         Ok(answer) => answer.into_inner(),
         Err(status) => return status,
     };
     loop {
         match stream.message().await {
-            Ok(Some(_)) => {}
-            Ok(None) => return Status::ok("it ended by itself"),
+            Ok(Some(_)) => _ = begun.take().map(|begun| begun.send(())),
+            Ok(None) => return Status::ok("the stream ended without an error"),
             Err(status) => return status,
         }
     }
@@ -143,8 +146,7 @@ fn going_on<T: Send + 'static>(first: T) -> impl tokio_stream::Stream<Item = T> 
 
 impl Calls {
     pub async fn new(member: &Member, required: &str) -> Calls {
-        let channel = Channel::from_shared(member.url()).expect("url").connect().await.expect("connect");
-        Calls { channel, required: required.to_owned() }
+        Calls { channel: common::channel(member).await, required: required.to_owned() }
     }
 
     fn of<T>(&self, message: T) -> Request<T> {
@@ -208,7 +210,7 @@ impl Calls {
                 done(election.campaign(self.of(campaign)).await)
             }
             "proclaim" => {
-                // With the real key of the leader, so that there is something to be done.
+                // With the key of the real leader, so that the call has an effect.
                 let found = KvClient::new(self.channel.clone())
                     .range(RangeRequest { key: "e/7".into(), ..Default::default() })
                     .await?
@@ -271,8 +273,8 @@ impl Calls {
         }
     }
 
-    /// Streams that go on until something ends them.
-    pub async fn streams(&self) -> Vec<(&'static str, Open)> {
+    /// Streams that go on until something ends them. The receiver of each gets a value when its first message is here.
+    pub fn streams(&self) -> Vec<(&'static str, oneshot::Receiver<()>, Open)> {
         let mut watches = WatchClient::new(self.channel.clone());
         let mut leases = LeaseClient::new(self.channel.clone());
         let mut maintenance = MaintenanceClient::new(self.channel.clone());
@@ -282,12 +284,20 @@ impl Calls {
         let history = self.of(history(true));
         let observe = self.of(LeaderRequest { name: "e".into() });
         vec![
-            ("watch", Box::pin(async move { end(watches.watch(watch).await).await })),
-            ("keep alive", Box::pin(async move { end(leases.lease_keep_alive(keep_alive).await).await })),
-            ("history", Box::pin(async move { end(maintenance.feature_gate_history(history).await).await })),
-            ("observe", Box::pin(async move { end(election.observe(observe).await).await })),
+            open("watch", |begun| async move { end(watches.watch(watch).await, begun).await }),
+            open("keep alive", |begun| async move { end(leases.lease_keep_alive(keep_alive).await, begun).await }),
+            open("history", |begun| async move { end(maintenance.feature_gate_history(history).await, begun).await }),
+            open("observe", |begun| async move { end(election.observe(observe).await, begun).await }),
         ]
     }
+}
+
+fn open<F: Future<Output = Status> + Send + 'static>(
+    name: &'static str,
+    stream: impl FnOnce(oneshot::Sender<()>) -> F,
+) -> (&'static str, oneshot::Receiver<()>, Open) {
+    let (begun, receiver) = oneshot::channel();
+    (name, receiver, Box::pin(stream(begun)))
 }
 
 fn history(follow: bool) -> FeatureGateHistoryRequest {
