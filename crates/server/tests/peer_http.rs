@@ -145,7 +145,8 @@ impl Etcd {
     fn ask(&self, method: &str, path: &str, body: &str) -> String {
         let (host, length) = (self.member.address(), body.len());
         let mut stream = TcpStream::connect(host).expect("a connection");
-        write!(stream, "{method} {path} HTTP/1.0\r\nHost: {host}\r\nContent-Length: {length}\r\n\r\n{body}").expect("sent");
+        write!(stream, "{method} {path} HTTP/1.0\r\nHost: {host}\r\nContent-Length: {length}\r\n\r\n{body}")
+            .expect("sent");
         let mut answer = String::new();
         stream.read_to_string(&mut answer).expect("an answer of etcd");
         answer.replacen("HTTP/1.0", "HTTP/1.1", 1)

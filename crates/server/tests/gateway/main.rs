@@ -5,9 +5,9 @@ mod http;
 
 use std::{convert::Infallible, env, fmt::Write, fs, path::PathBuf, time::Duration};
 
-use harness::Place;
 use ::http::{HeaderMap, HeaderName, HeaderValue};
 use bytes::Bytes;
+use harness::Place;
 use http::{Case, answer_lines, parse_cases};
 use http_body::Frame;
 use http_body_util::StreamBody;
