@@ -49,12 +49,12 @@ fn compare(list: &str, flags: &[&str]) {
     let etcd = dir.join("etcd");
     let cases = case::parse(list);
     let mut real = Side::new(&dir.join("etcdctl"), &etcd, flags);
-    let mut ours = Side::new(Path::new(env!("CARGO_BIN_EXE_lockgatectl")), &second_server(&etcd), flags);
+    let mut second = Side::new(Path::new(env!("CARGO_BIN_EXE_lockgatectl")), &second_server(&etcd), flags);
     let mut differences = Vec::new();
     for case in &cases {
         let (expected, found) = thread::scope(|scope| {
             let expected = scope.spawn(|| real.run(case));
-            let found = ours.run(case);
+            let found = second.run(case);
             (expected.join().unwrap(), found)
         });
         if expected != found {

@@ -36,9 +36,9 @@ fn command_lines_print_the_same_and_end_the_same() {
     let (mut all, mut differences) = (0, Vec::new());
     for line in lines {
         let (mode, args) = parse(line);
-        let [theirs, ours] = [0, 1].map(|side| sides[side].run(&args));
-        if !agree(mode, &theirs, &ours) {
-            differences.push(format!("{line}\n--- etcdutl\n{theirs:?}\n--- lockgateutl\n{ours:?}\n"));
+        let [expected, found] = [0, 1].map(|side| sides[side].run(&args));
+        if !agree(mode, &expected, &found) {
+            differences.push(format!("{line}\n--- etcdutl\n{expected:?}\n--- lockgateutl\n{found:?}\n"));
         }
         all += 1;
     }
@@ -107,20 +107,22 @@ impl Side {
     }
 }
 
-fn agree(mode: Mode, theirs: &Output, ours: &Output) -> bool {
-    let same_code = theirs.code == ours.code;
+fn agree(mode: Mode, expected: &Output, found: &Output) -> bool {
+    let same_code = expected.code == found.code;
     match mode {
         Mode::Same => {
             same_code
-                && without_version(&theirs.stdout) == without_version(&ours.stdout)
-                && theirs.stderr == ours.stderr
+                && without_version(&expected.stdout) == without_version(&found.stdout)
+                && expected.stderr == found.stderr
         }
         Mode::AnyOrder => {
-            same_code && theirs.stdout == ours.stdout && sorted_words(&theirs.stderr) == sorted_words(&ours.stderr)
+            same_code
+                && expected.stdout == found.stdout
+                && sorted_words(&expected.stderr) == sorted_words(&found.stderr)
         }
-        Mode::Longer => same_code && theirs.stdout == ours.stdout && ours.stderr.starts_with(&theirs.stderr),
-        Mode::Help => same_code && !theirs.stdout.is_empty() && !ours.stdout.is_empty() && ours.stderr.is_empty(),
-        Mode::Better => ours.code == Some(1) && ours.stdout.is_empty() && ours.stderr.starts_with("Error: "),
+        Mode::Longer => same_code && expected.stdout == found.stdout && found.stderr.starts_with(&expected.stderr),
+        Mode::Help => same_code && !expected.stdout.is_empty() && !found.stdout.is_empty() && found.stderr.is_empty(),
+        Mode::Better => found.code == Some(1) && found.stdout.is_empty() && found.stderr.starts_with("Error: "),
     }
 }
 

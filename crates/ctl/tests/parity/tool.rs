@@ -5,9 +5,13 @@ use std::{
     process::{Child, ChildStdin, Command, Stdio},
     sync::{Arc, Mutex},
     thread::{self, JoinHandle},
+    time::Duration,
 };
 
 use harness::{spawn_child, until, until_some};
+
+/// The time that an incorrect tool gets to print more than is expected. It cannot fail a correct one.
+const EXTRA_OUTPUT: Duration = Duration::from_millis(200);
 
 pub struct Tool {
     child: Child,
@@ -53,8 +57,7 @@ impl Tool {
             let ended = self.child.try_wait().unwrap();
             is_enough(&self.stdout.bytes(), &self.stderr.bytes()) || ended.is_some()
         });
-        // Nothing is expected to follow. The pause cannot fail a correct tool; it gives an incorrect one time to print.
-        thread::sleep(std::time::Duration::from_millis(200));
+        thread::sleep(EXTRA_OUTPUT);
         let ended = self.child.try_wait().unwrap();
         let _ = self.child.kill();
         self.child.wait().unwrap();
