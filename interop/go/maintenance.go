@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"io"
 	"strings"
+	"time"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 )
@@ -68,6 +69,11 @@ func (w *world) status(name string) {
 	ctx, cancel := within(10)
 	defer cancel()
 	s, err := w.maintenance().Status(ctx, &pb.StatusRequest{})
+	// The last entry is applied a moment after it is in the log.
+	for err == nil && s.RaftAppliedIndex != s.RaftIndex && ctx.Err() == nil {
+		time.Sleep(10 * time.Millisecond)
+		s, err = w.maintenance().Status(ctx, &pb.StatusRequest{})
+	}
 	if err != nil {
 		w.step(name, nil, err)
 		return

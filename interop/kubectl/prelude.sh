@@ -30,13 +30,27 @@ nested() {
 }
 ask='[{"op":"add","path":"/spec/foo","value":{"baz":2,"qux":3}}]'
 
-# watched COMMAND: what a watch of one object tells while the command runs.
+# until_true COMMAND: waits until the command succeeds; fails after two minutes.
+until_true() {
+    local end=$((SECONDS + 120))
+    until "$@"; do
+        [ "$SECONDS" -lt "$end" ] || return 1
+        sleep 0.05
+    done
+}
+
+# ends_with TEXT: whether the last line of watched.log ends with it.
+ends_with() { [[ "$(tail -n 1 watched.log)" == *" $1" ]]; }
+
+# watched COMMAND: the events of a watch of one object while the command runs.
 watched() {
     kubectl get gadget one --watch --output-watch-events -o 'jsonpath={.type} {.object.spec.image} {.object.metadata.generation}{"\n"}' > watched.log 2>&1 &
-    local watcher=$! i
-    for i in $(seq 100); do grep -q . watched.log && break; sleep 0.05; done
+    local watcher=$! state
+    until_true grep -q . watched.log
     eval "$1" > /dev/null 2>&1
-    sleep 0.5
+    # The last event shows the object as it is now.
+    state="$(field '{.spec.image} {.metadata.generation}')"
+    until_true ends_with "$state"
     kill "$watcher"
     wait "$watcher" 2> /dev/null
     cat watched.log
@@ -46,6 +60,13 @@ watched() {
 ours() { kubectl --kubeconfig "$OURS" "$@"; }
 off() { kubectl --kubeconfig "$OFF" "$@"; }
 real() { kubectl --kubeconfig "$REAL" "$@"; }
+
+# serve KIND SERVER ...: whether the servers serve the kind.
+serve() {
+    local kind="$1" server
+    shift
+    for server in "$@"; do "$server" get "$kind" > /dev/null 2>&1 || return 1; done
+}
 
 # all KIND NAME: whether all servers show the same, managers included.
 all() {

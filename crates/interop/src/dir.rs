@@ -23,7 +23,7 @@ use super::{
 
 const OPERATIONS: u32 = 400;
 
-/// What the scenarios work with.
+/// The programs that the scenarios use.
 pub struct Tools {
     pub etcd: Program,
     pub ours: Program,
@@ -146,7 +146,7 @@ fn fill(program: &Program, dir: &Path, rng: &mut Random, how: End) -> Result<Lin
     see_and_fill(program, dir, rng, how).map(|(_, filled)| filled)
 }
 
-/// What a server finds in the dir, and what is there when it has worked on it.
+/// The contents that a server finds in the dir, and those after it has worked on it.
 fn see_and_fill(program: &Program, dir: &Path, rng: &mut Random, how: End) -> Result<(Lines, Lines)> {
     let mut server = Server::start(program, dir)?;
     let mut http = server.http()?;
@@ -160,7 +160,7 @@ fn see_and_fill(program: &Program, dir: &Path, rng: &mut Random, how: End) -> Re
     Ok((seen, filled))
 }
 
-/// What real tools say about the files of a stopped server, beside what the server said.
+/// The answers of real tools about the files of a stopped server, compared with the server's.
 fn offline(tools: &Tools, dir: &Path, online: &Lines, storage: &str) -> Result<Vec<Step>> {
     let db = dir.join("member/snap/db").to_string_lossy().into_owned();
     let online = online.first().context("the server was not asked for its hash")?;

@@ -21,7 +21,7 @@ use super::{
     root,
 };
 
-/// Where clients are, beside the peers.
+/// The directory of clients among those of peers.
 pub const CLIENTS: &str = "clients";
 
 const TRIES: u32 = 3;
@@ -153,7 +153,7 @@ type Build<'a> = Box<dyn Fn(&Path) -> Result<()> + 'a>;
 /// A directory of the cache that is made as a whole.
 struct Unit {
     into: PathBuf,
-    /// What it is made from; a unit with another recipe is made anew.
+    /// The recipe; a unit with another recipe is made again.
     recipe: String,
     programs: Vec<String>,
 }

@@ -1,4 +1,4 @@
-//! `cargo xtask interop`: lockgate beside real etcd, its tools and public clients.
+//! `cargo xtask interop`: Lockgate next to real etcd, its tools and public clients.
 
 mod cluster;
 mod ctl;
@@ -58,15 +58,15 @@ enum Action {
         #[arg(long)]
         only: Option<String>,
     },
-    /// Kill the server at random moments under load and look for lost, doubled and half writes
+    /// Kill the server at random moments under load and look for lost, duplicate and half writes
     Kill9(kill9::Args),
     /// Data dirs up and down between versions, with the servers of each
     Migrate(migrate::Args),
-    /// Clusters of real processes, ours and mixed with real etcd, under a checked load with faults
+    /// Clusters of real processes, Lockgate alone and mixed with real etcd, under a checked load with faults
     Cluster(cluster::Args),
     /// Every rule of cluster feature gates, on clusters of real processes
     Gates(gates::Args),
-    /// The API server under kubectl, client-go and Python, on real etcd and on clusters of ours
+    /// The API server under kubectl, client-go and Python, on real etcd and on clusters of Lockgate
     Kube(kube::Args),
 }
 
@@ -188,7 +188,7 @@ fn lockgate(given: Option<&Path>) -> Result<PathBuf> {
     }
 }
 
-/// A binary of this workspace, built beside this program so that both share a profile.
+/// A binary of this workspace, built into the directory of this program, so that both share a profile.
 fn built(package: &str, binary: &str) -> Result<PathBuf> {
     let own = env::current_exe().context("cannot tell where this program is")?;
     let dir = own.parent().context("this program is in no directory")?;
@@ -221,9 +221,9 @@ fn base64(bytes: &[u8]) -> String {
 mod tests {
     use clap::CommandFactory as _;
 
-    /// What is wrong with a command line's definition shows only when it is used.
+    /// Errors in the definition of a command line show only when it is used.
     #[test]
-    fn clap_agrees() {
+    fn the_command_line_is_valid() {
         super::Args::command().debug_assert();
     }
 }

@@ -1,4 +1,4 @@
-//! Which real programs we are held against (`interop/peers.txt`), and where they are on this machine.
+//! The real programs that Lockgate is compared with (`interop/peers.txt`), and their places on this machine.
 
 use std::path::{Path, PathBuf};
 
@@ -6,7 +6,7 @@ use anyhow::{Result, bail};
 
 const TABLE: &str = include_str!("../../../interop/peers.txt");
 
-/// The version whose answers ours are compared with.
+/// The version whose answers are compared with Lockgate's.
 pub const ETCD: &str = "etcd-3.7.3";
 pub const ETCD_3_6: &str = "etcd-3.6.16";
 pub const ETCD_3_5: &str = "etcd-3.5.33";
@@ -28,7 +28,7 @@ pub struct Program {
 }
 
 impl Program {
-    /// What `go get` is to fetch.
+    /// The modules for `go get`.
     pub fn modules(&self) -> impl Iterator<Item = String> {
         let with = self.with.split(',').filter(|module| !module.is_empty());
         [self.module].into_iter().chain(with).map(|module| format!("{module}@{}", self.version))
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bad_row_is_named() {
+    fn rejects_a_bad_row_and_names_it() {
         let error = parse("etcd-1 etcd module\n").expect_err("three words are too few").to_string();
         assert!(error.contains("\"etcd-1 etcd module\""), "{error}");
     }

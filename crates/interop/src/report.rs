@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, fs, path::Path};
 
 use anyhow::{Context, Result, bail};
 
-/// One step, with what the reference and what ours said. `None`: it has no such step.
+/// One step, with the answers of the reference and of Lockgate. `None`: it has no such step.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Step {
     pub name: String,

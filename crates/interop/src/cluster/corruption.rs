@@ -1,4 +1,4 @@
-//! One member's data is changed behind its back. Real etcd and ours find it in the same ways, say the same and refuse the
+//! One member's data is changed behind its back. Real etcd and Lockgate find it in the same ways, say the same and refuse the
 //! same: before they serve, now and then, and at compactions.
 
 use std::{fs, path::Path};
@@ -23,7 +23,7 @@ const HARMED: usize = 2;
 struct Check {
     name: &'static str,
     flags: &'static [&'static str],
-    /// What comes of it.
+    /// Waits for the consequence and returns it.
     see: fn(&mut Group) -> Result<Vec<String>>,
 }
 
@@ -124,7 +124,7 @@ fn put(group: &Group, n: usize, key: &str) -> Result<Value> {
     group.members[n].ask("/v3/kv/put", &json!({"key": base64(key.as_bytes()), "value": base64(b"value")}))
 }
 
-/// What the server said, without what was asked of whom.
+/// The server's message without the request.
 fn refusal(answer: Result<Value>) -> String {
     match answer {
         Ok(_) => "taken".to_owned(),

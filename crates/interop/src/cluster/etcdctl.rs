@@ -1,4 +1,4 @@
-//! Real etcdctl drives membership: the lines of `interop/members.txt` against three real members and three of ours, whose
+//! Real etcdctl drives membership: the lines of `interop/members.txt` against three real members and three of Lockgate, whose
 //! outputs and exit codes must be equal but for ids, ports and times.
 
 use std::{

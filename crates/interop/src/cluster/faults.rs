@@ -1,4 +1,4 @@
-//! Three of ours on loopback, whose processes are killed, paused, restarted, replaced and added under load.
+//! Three Lockgate members on loopback, whose processes are killed, paused, restarted, replaced and added under load.
 
 use std::{path::Path, thread, time::Duration};
 

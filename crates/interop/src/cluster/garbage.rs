@@ -1,4 +1,4 @@
-//! Garbage and oversize bodies to the peer port: what real etcd answers ours answers, and the cluster goes on.
+//! Garbage and oversize bodies to the peer port: Lockgate answers as real etcd does, and the cluster goes on.
 
 use std::{
     io::{Read, Write},
@@ -20,7 +20,7 @@ use super::{
 
 pub const SCENARIOS: &[Scenario] = &[Scenario { name: "refused: garbage on the peer port", short: true, run: garbage }];
 
-/// An empty message is to member 0, for which ours refuses it with 403; real etcd answers 500 and hangs up.
+/// An empty message is to member 0, for which Lockgate refuses it with 403; real etcd answers 500 and hangs up.
 const KNOWN: [&str; 1] = ["raft empty"];
 
 struct Request {
@@ -136,8 +136,8 @@ fn garbage(world: &World, base: &Path) -> Result<Ending> {
     let traffic = Traffic::start(ours.endpoints(), world.seed)?;
     let mut different = 0;
     for (n, request) in REQUESTS.iter().enumerate() {
-        // To leader and followers in turn. A promotion to the leader: a follower of etcd asks it on, one of ours leaves
-        // that to who asked.
+        // To leader and followers in turn. A promotion to the leader: a follower of etcd forwards it, one of
+        // Lockgate leaves that to the client.
         let to = |group: &Group| if request.path.contains("promote") { group.leader() } else { Ok(n % 3) };
         let (left, right) = (send(&etcd, to(&etcd)?, request)?, send(&ours, to(&ours)?, request)?);
         if left != right && !KNOWN.contains(&request.name) {

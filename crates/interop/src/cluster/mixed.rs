@@ -1,4 +1,4 @@
-//! Clusters of real etcd 3.7 and ours: either leads, sends snapshots to the other, learns from it, and takes its place.
+//! Clusters of real etcd 3.7 and Lockgate: either leads, sends snapshots to the other, learns from it, and takes its place.
 
 use std::{path::Path, time::Instant};
 
@@ -40,7 +40,7 @@ fn one_etcd(world: &World, base: &Path) -> Result<Ending> {
     both_ways(world, base, &[&world.etcd, &world.ours, &world.ours])
 }
 
-/// The first of `programs` is etcd, the last is ours.
+/// The first of `programs` is etcd, the last is Lockgate.
 fn both_ways(world: &World, base: &Path, programs: &[&Program]) -> Result<Ending> {
     let (mut group, traffic) = start(world, base, programs)?;
     let (etcd, ours) = (0, programs.len() - 1);
@@ -127,10 +127,10 @@ fn put_back(world: &World, base: &Path) -> Result<Ending> {
         replace_first(&mut group, &traffic, name, program)?;
         stays(&group, "3.7.0")?;
     }
-    // Long enough for a leader of ours to have raised the version, if it were wrong about the third.
+    // Long enough for a Lockgate leader to have raised the version, if it were wrong about the third.
     pause(8000);
     stays(&group, "3.7.0")?;
-    // The real one that stayed is first now, and goes to the end so that ours are replaced.
+    // The real one that stayed is first now, and goes to the end so that the Lockgate members are replaced.
     group.members.rotate_left(1);
     for name in ["e1", "e2"] {
         replace_first(&mut group, &traffic, name, &world.etcd)?;

@@ -1,4 +1,4 @@
-//! `cargo xtask interop cluster`: whole clusters of real processes, ours alone and mixed with real etcd, under a load that
+//! `cargo xtask interop cluster`: whole clusters of real processes, Lockgate alone and mixed with real etcd, under a load that
 //! is checked while members die, pause, lose their links or their disks, come and go.
 
 mod corruption;
@@ -49,7 +49,7 @@ pub struct Args {
     pub lockgate: Option<PathBuf>,
 }
 
-/// What scenarios work with.
+/// The programs and choices that scenarios use.
 pub struct World {
     pub ours: Program,
     pub etcd: Program,

@@ -1,4 +1,4 @@
-//! Three of ours on hosts of their own: the leader partitioned away, deaf, mute, behind a slow link.
+//! Three Lockgate members on hosts of their own: the leader partitioned away, deaf, mute, behind a slow link.
 
 use std::path::Path;
 

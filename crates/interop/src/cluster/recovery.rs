@@ -1,4 +1,4 @@
-//! How long a cluster is without writes when its leader dies: ours beside real etcd, in turn, in one run.
+//! The time without writes when a leader dies: Lockgate compared with real etcd, in turn, in one run.
 
 use std::{
     path::Path,

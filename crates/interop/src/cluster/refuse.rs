@@ -1,5 +1,5 @@
 //! Members that may not join or start: with the wrong token, a lost or foreign dir, clashing or missing URLs, another
-//! version. Real etcd is led into the same; ours must end (or go on) as it does and say what it says.
+//! version. Real etcd is led into the same; Lockgate must end (or go on) as it does and log its words.
 
 use std::{fs, path::Path, thread, time::Duration};
 
@@ -22,7 +22,7 @@ pub const SCENARIOS: &[Scenario] = &[
 /// How long a member that takes no part is asked for an answer.
 const UNSERVED: Duration = Duration::from_secs(3);
 
-/// What is done with a healthy cluster of one kind, and what the log of the refused must say.
+/// An action on a healthy cluster of one kind, and the words that the refused member must log.
 struct Case {
     name: &'static str,
     says: &'static str,
@@ -115,7 +115,7 @@ fn still_serves(group: &Group) -> Result<()> {
     group.members[0].ask_until_ok("/v3/kv/put", &json!({"key": "eA==", "value": "eA=="})).map(drop)
 }
 
-/// A member that is none of the group's, named as wanted.
+/// A member that does not belong to the group.
 fn stranger(group: &Group, name: &str) -> Member {
     Member::new(name, &group.members[0].program, &group.base, Host::default())
 }
@@ -200,7 +200,7 @@ fn alone(program: &Program, base: &Path) -> Result<Duration> {
     group.members[0].stop()
 }
 
-/// Only 3.7 shares a cluster with us: 3.5 and 3.6 may not join ours, nor ours theirs.
+/// Only 3.7 shares a cluster with Lockgate: 3.5 and 3.6 may not join Lockgate's, nor Lockgate theirs.
 fn other_versions(world: &World, base: &Path) -> Result<Ending> {
     let mut pairs = Vec::new();
     for dir in [peer::ETCD_3_5, peer::ETCD_3_6] {

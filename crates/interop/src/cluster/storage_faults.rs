@@ -1,4 +1,4 @@
-//! Three of ours whose disks and data dirs are at stake: a full disk, a cluster saved from one dir, and from a snapshot.
+//! Three Lockgate members with faulty disks and data dirs: a full disk, a cluster saved from one dir, and from a snapshot.
 
 use std::{
     fs::{self, File},
@@ -107,7 +107,7 @@ impl Disk {
 fn force_new_cluster(world: &World, base: &Path) -> Result<Ending> {
     let (mut group, traffic) = ours(world, base, &SHORT_LOG)?;
     pause(2000);
-    traffic.hold();
+    traffic.hold()?;
     let hashes = group.hashes()?;
     group.stop_all();
     group.members.truncate(1);
@@ -146,7 +146,7 @@ fn restored_by_etcdutl(world: &World, base: &Path) -> Result<Ending> {
 fn restored(world: &World, base: &Path, utl: &Path, flags: &[&str]) -> Result<Ending> {
     let (mut group, traffic) = ours(world, base, flags)?;
     pause(2000);
-    traffic.hold();
+    traffic.hold()?;
     let hashes = group.hashes()?;
     let file = base.join("snapshot.db");
     let endpoint = group.members[1].endpoint();

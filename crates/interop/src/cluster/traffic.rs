@@ -1,13 +1,12 @@
 //! The load that is checked: clients of all members that read, write and swap a few keys, put many once, and write down
-//! what they asked, what they were told, and when.
+//! their requests, the answers, and the times of both.
 
 use std::{
     collections::BTreeMap,
     sync::{
         Arc, Mutex,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicUsize, Ordering},
     },
-    thread,
     time::{Duration, Instant},
 };
 
@@ -16,6 +15,8 @@ use client::{Client, Compare, ConnectOptions, Get, Put, Txn};
 use linear::{Effect, Operation, Value};
 use random::Random;
 use tokio::{runtime::Runtime, task::JoinHandle};
+
+use super::super::wait::until_some;
 
 const WORKERS: u64 = 8;
 /// Keys that all work on; few, so that they meet.
@@ -26,7 +27,7 @@ const PAUSE: Duration = Duration::from_millis(4);
 /// A client leaves a member alone that failed it, as a balancer does; else most of its time would go there.
 const REST: Duration = Duration::from_millis(1000);
 
-/// What one client did to one shared key.
+/// A client's request for one shared key.
 #[derive(Clone, Copy, Debug)]
 pub struct Event {
     pub key: u64,
@@ -65,6 +66,10 @@ pub struct Traffic {
 struct Shared {
     stop: AtomicBool,
     hold: AtomicBool,
+    /// Workers with a request under way.
+    busy: AtomicUsize,
+    /// Answered writes.
+    acknowledged: AtomicUsize,
     endpoints: Mutex<Vec<String>>,
     clock: Instant,
 }
@@ -83,8 +88,9 @@ impl Shared {
 impl Traffic {
     pub fn start(endpoints: Vec<String>, seed: u64) -> Result<Traffic> {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
-        let (stop, hold) = (AtomicBool::new(false), AtomicBool::new(false));
-        let shared = Arc::new(Shared { stop, hold, endpoints: Mutex::new(endpoints), clock: Instant::now() });
+        let (stop, hold, busy, acknowledged) = Default::default();
+        let clock = Instant::now();
+        let shared = Arc::new(Shared { stop, hold, busy, acknowledged, endpoints: Mutex::new(endpoints), clock });
         let spawn = |worker| {
             let rng = Random::new(seed.wrapping_mul(1000).wrapping_add(worker));
             let (clients, resting, seen) = Default::default();
@@ -101,13 +107,19 @@ impl Traffic {
     }
 
     /// Sends nothing more until `resume`, and returns when nothing is under way.
-    pub fn hold(&self) {
-        self.shared.hold.store(true, Ordering::Relaxed);
-        thread::sleep(2 * ANSWER_MAX);
+    pub fn hold(&self) -> Result<()> {
+        self.shared.hold.store(true, Ordering::SeqCst);
+        until_some("no request is under way", || Ok((self.shared.busy.load(Ordering::SeqCst) == 0).then_some(())))
     }
 
     pub fn resume(&self) {
-        self.shared.hold.store(false, Ordering::Relaxed);
+        self.shared.hold.store(false, Ordering::SeqCst);
+    }
+
+    /// Waits until so many writes were acknowledged since the start.
+    pub fn wait_acknowledged(&self, count: usize) -> Result<()> {
+        let acknowledged = || self.shared.acknowledged.load(Ordering::Relaxed);
+        until_some(&format!("{count} writes are acknowledged"), || Ok((acknowledged() >= count).then_some(())))
     }
 
     pub fn stop(self) -> Result<Finished> {
@@ -147,25 +159,36 @@ impl Worker {
         let mut n = 0;
         while !self.shared.stop.load(Ordering::Relaxed) {
             tokio::time::sleep(PAUSE).await;
-            if self.shared.hold.load(Ordering::Relaxed) {
-                continue;
+            self.shared.busy.fetch_add(1, Ordering::SeqCst);
+            // Only now, as a hold waits for those that are busy.
+            if !self.shared.hold.load(Ordering::SeqCst) {
+                n += 1;
+                self.step(n, &mut history).await;
             }
-            let endpoint = self.pick();
-            let Ok(client) = self.client(&endpoint).await else { continue };
-            n += 1;
-            let answered = match self.rng.below(10) {
-                0..3 => self.put_once(&client, n, &mut history).await,
-                choice => {
-                    let event = self.on_shared(&client, choice, self.worker << 40 | n).await;
-                    history.events.push(event);
-                    event.operation.answer.is_some()
-                }
-            };
-            if !answered {
-                self.resting.insert(endpoint, Instant::now());
-            }
+            self.shared.busy.fetch_sub(1, Ordering::SeqCst);
         }
         history
+    }
+
+    /// Sends one request.
+    async fn step(&mut self, n: u64, history: &mut History) {
+        let endpoint = self.pick();
+        let Ok(client) = self.client(&endpoint).await else { return };
+        let (answered, wrote) = match self.rng.below(10) {
+            0..3 => {
+                let answered = self.put_once(&client, n, history).await;
+                (answered, answered)
+            }
+            choice => {
+                let event = self.on_shared(&client, choice, self.worker << 40 | n).await;
+                history.events.push(event);
+                (event.operation.answer.is_some(), event.wrote)
+            }
+        };
+        self.shared.acknowledged.fetch_add(usize::from(wrote), Ordering::Relaxed);
+        if !answered {
+            self.resting.insert(endpoint, Instant::now());
+        }
     }
 
     /// A member at random, rather one that answers.
@@ -231,7 +254,7 @@ pub fn shared_key(key: u64) -> String {
     format!("shared/{key}")
 }
 
-/// What a client was told.
+/// The answer to a client.
 struct Answer {
     seen: Option<Option<Value>>,
     wrote: bool,

@@ -1,4 +1,4 @@
-//! Users in clusters of real etcd and ours: whoever leads, a login at one member is good at all of them, everybody gets the same
+//! Users in clusters of real etcd and Lockgate: under every leader, a login at one member is good at all of them, everybody gets the same
 //! answer everywhere, and the same bytes are in every database.
 
 use std::{ops::ControlFlow, path::Path};
@@ -84,7 +84,7 @@ fn add_users(member: &Member) -> Result<()> {
     member.ask("/v3/auth/enable", &json!({})).map(drop)
 }
 
-/// A token of every member, shown to every member: everybody is told the same. How many answers there were.
+/// A token of every member, shown to every member: all give the same answer. Returns the number of answers.
 fn same_everywhere(group: &Group) -> Result<usize> {
     let mut answers = 0;
     for user in ["", "alice", "bob", "root"] {
@@ -102,7 +102,7 @@ fn same_everywhere(group: &Group) -> Result<usize> {
             answers += told.len();
             told.sort();
             told.dedup();
-            // Nobody is told one thing without a token, and another with a wrong one.
+            // A request without a token has one answer, and a request with a wrong one another.
             let wanted = if user.is_empty() { 2 } else { 1 };
             ensure!(told.len() == wanted, "members differ about {path} {body}: {told:?}");
         }
@@ -135,7 +135,7 @@ fn questions() -> Vec<(&'static str, Value)> {
     ]
 }
 
-/// What is told besides where it is told.
+/// The message of an answer, without the fields that differ between gateways.
 fn message(body: &str) -> String {
     let value: Value = serde_json::from_str(body).unwrap_or_default();
     value["message"].as_str().unwrap_or_default().to_owned()

@@ -25,7 +25,7 @@ pub const SCENARIOS: &[Scenario] = &[
     Scenario { name: "versions: all killed during a downgrade", short: false, run: killed },
 ];
 
-/// Ours, with every cluster feature wanted, so that the log holds what etcd could not read.
+/// Lockgate with every cluster feature wanted, so that the log holds what etcd could not read.
 pub fn gated(world: &World) -> Program {
     let mut ours = world.ours.clone();
     ours.flags.push("--cluster-feature-gates=AllAlpha=true".into());
@@ -152,7 +152,7 @@ fn turned_on_the_way_down(world: &World, base: &Path) -> Result<Ending> {
     downgrade(&group, "CANCEL", "")?;
     // The others may learn of it a moment later than the one that was asked.
     wait_job_end(&group)?;
-    // Long enough for a leader of ours to have raised the version, if it were wrong about the first.
+    // Long enough for a Lockgate leader to have raised the version, if it were wrong about the first.
     pause(9000);
     stays(&group, "3.7.0")?;
     swap(&mut group, 0, &ours)?;

@@ -107,7 +107,7 @@ fn disarm(group: &Group) -> Result<()> {
     alarm(group, "DEACTIVATE").map(drop)
 }
 
-/// What must not change: hashes of the voters, leases with their keys, alarms.
+/// The facts that must not change: hashes of the voters, leases with their keys, alarms.
 fn look(group: &Group) -> Result<Vec<String>> {
     let mut seen = Vec::new();
     let revision = group.revision(0)?;

@@ -1,4 +1,4 @@
-//! What members say of the gate, and the book that holds all of their answers to the invariant.
+//! The members' answers about the gate, and the book that holds all of their answers to the invariant.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,7 +18,7 @@ pub struct Seen {
     pub reasons: BTreeMap<String, Vec<String>>,
 }
 
-/// What must be equal on all members at an equal index.
+/// The state that must be equal on all members at an equal index.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct State {
     pub version: String,
@@ -29,7 +29,7 @@ pub struct State {
     pub proposals: BTreeMap<String, BTreeMap<u64, Said>>,
 }
 
-/// What one member proposes for one feature.
+/// A member's proposal for one feature.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Said {
     pub is_learner: bool,
@@ -81,7 +81,7 @@ impl Seen {
         self.state.on.contains(feature)
     }
 
-    /// What each voter proposes, in the order of ids.
+    /// The proposal of each voter, in the order of ids.
     pub fn voters(&self, feature: &str) -> Vec<Option<bool>> {
         let said = self.state.proposals.get(feature).into_iter().flat_map(BTreeMap::values);
         said.filter(|said| !said.is_learner).map(|said| said.on).collect()

@@ -47,7 +47,7 @@ pub fn proposing(program: &Program, value: &str) -> Program {
 }
 
 impl Gated {
-    /// Three of ours, each with this value of the flag, that serve; the gate may still be under way.
+    /// Three Lockgate members, each with this value of the flag, that serve; the gate may still be off.
     pub fn found(world: &World, base: &Path, value: &str) -> Result<Gated> {
         let program = proposing(&world.ours, value);
         Gated::of(base, &[&program, &program, &program], &[])
@@ -196,7 +196,7 @@ impl Gated {
     }
 }
 
-/// What a scenario does between two of its steps.
+/// An action between two steps of a scenario.
 pub type Between = fn(&mut Gated) -> Result<()>;
 
 pub fn nothing(_: &mut Gated) -> Result<()> {

@@ -85,7 +85,7 @@ pub fn wait_checkpoint(world: &World, group: &Group, base: &Path, lease: u64, mo
     })
 }
 
-/// What is left of a lease at a member that has just become leader.
+/// The rest of a lease at a member that has just become leader.
 #[derive(Debug)]
 struct Left {
     seconds: u64,
@@ -149,7 +149,7 @@ fn begin_anew(world: &World, base: &Path) -> Result<Ending> {
         fs::create_dir_all(&dir)?;
         let group = Group::found(&dir, &[program, program, program], &[])?;
         let lease = grant(&group.members[0], TTL)?;
-        // Otherwise a lease that began again could not be told from one that did not.
+        // Otherwise a lease that began again could not be distinguished from one that did not.
         pause(AGE * 1000);
         let left = around(&group, lease)?;
         let stored = level(world, &group, &dir)?;
@@ -173,7 +173,7 @@ fn begin_anew(world: &World, base: &Path) -> Result<Ending> {
     Ok(Ending::Well(format!("of {TTL} s {ours:?} are left, etcd {etcd:?}; with LeaseCheckpoint {kept:?}")))
 }
 
-/// Ours lead and checkpoint every second; etcd stores the same.
+/// Lockgate leads and makes a checkpoint every second; etcd stores the same.
 fn mixed_ours(world: &World, base: &Path) -> Result<Ending> {
     let mut ours = often(&world.ours);
     ours.flags.push(SERVER_GATES.to_owned());
@@ -188,7 +188,7 @@ fn mixed_ours(world: &World, base: &Path) -> Result<Ending> {
     Ok(Ending::Well(format!("{left} s stored on all, byte for byte; {:?} left around", seconds(&around))))
 }
 
-/// etcd leads, with both of its gates; it checkpoints after five minutes, which ours store as it does.
+/// etcd leads, with both of its gates; it makes a checkpoint after five minutes, which Lockgate stores as etcd does.
 fn mixed_etcd(world: &World, base: &Path) -> Result<Ending> {
     let mut etcd = world.etcd.clone();
     etcd.flags.push(SERVER_GATES.to_owned());

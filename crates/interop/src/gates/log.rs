@@ -1,4 +1,4 @@
-//! What a member has on disk, read beside it: entries of its log that only members at 3.8 understand, and leases.
+//! The files of a member: entries of its log that only members at 3.8 understand, and leases.
 
 use std::path::Path;
 
@@ -23,7 +23,7 @@ pub enum Ours {
     Increment,
 }
 
-/// How many entries a log has, and those of them that are ours, by index. From the start, unless segments are gone.
+/// The number of entries of a log, and those of them that only Lockgate understands, by index. From the start, unless segments are gone.
 pub fn read(data_dir: &Path) -> Result<(usize, Vec<(u64, Ours)>)> {
     let entries = entries(data_dir)?;
     let mut all = Vec::new();

@@ -1,4 +1,5 @@
-//! Ours beside real etcd 3.7: no feature is on, and nothing of ours reaches the log, until the last real one is replaced.
+//! Lockgate with real etcd 3.7 in one cluster: no feature is on, and no entry of a feature reaches the log, until the last real
+//! member is replaced.
 
 use std::path::Path;
 
@@ -39,7 +40,7 @@ fn two_etcd(world: &World, base: &Path) -> Result<Ending> {
     replaced(world, base, &[&ours, &world.etcd, &world.etcd]).map(|(said, _)| Ending::Well(said))
 }
 
-/// The first of `programs` is ours.
+/// The first of `programs` is Lockgate.
 fn replaced(world: &World, base: &Path, programs: &[&Program]) -> Result<(String, Gated)> {
     let group = Group::found(base, programs, &[])?;
     wait_version(&group, "3.7.0")?;
@@ -70,7 +71,7 @@ fn replaced(world: &World, base: &Path, programs: &[&Program]) -> Result<(String
     Ok((format!("{entries} entries clean at 3.7; on by itself at {}; {well}", changes[0].index), gated))
 }
 
-/// Ours say that the version is too low, and refuse what belongs to a feature.
+/// Lockgate members report that the version is too low, and refuse requests of a feature.
 fn nothing_on(world: &World, group: &Group) -> Result<()> {
     for member in group.members.iter().filter(|member| member.program.path == world.ours.path) {
         let seen = Seen::ask(member)?;

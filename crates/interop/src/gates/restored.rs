@@ -1,5 +1,5 @@
 //! Clusters that begin at 3.7, from a snapshot, or from one member's dir: they have neither gate nor proposals, and agree
-//! anew where the version has a gate.
+//! again where the version has a gate.
 
 use std::path::Path;
 
@@ -65,7 +65,7 @@ fn restored(world: &World, base: &Path, utl: &Path, carries_along: bool) -> Resu
         let words = ["snapshot", "restore", &file, "--name", &member.name, "--initial-cluster", &initial];
         tool::run(utl, &[&words[..], &["--initial-advertise-peer-urls", &url, "--data-dir", &dir]].concat())?;
     }
-    // Another life: indices begin anew.
+    // A new cluster: indices begin again.
     let mut gated = Gated::with(gated.group);
     // The third says off: what the snapshot says of its proposal must not count.
     gated.set_flag(2, "AtomicIncrement=false");

@@ -117,7 +117,7 @@ fn rounds(program: &Program, dir: &Path, rounds: u64, rng: &mut Random) -> Resul
     Ok(counts)
 }
 
-/// What is read before a round: what the round before it wrote, and now and then everything.
+/// The keys that are read before a round: those of the round before it, and now and then all.
 fn scope(round: u64) -> Scope {
     if round.is_multiple_of(WHOLE_EVERY) { Scope::All } else { Scope::Round(round - 1) }
 }

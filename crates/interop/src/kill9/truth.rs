@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn lost_doubled_and_strange_writes_are_told() {
+    fn reports_lost_duplicate_and_unknown_writes() {
         assert_eq!(complaint(&found(3, [row("k/b", 1, 3)])), "k/a, written at 2, is lost");
         let doubled = found(3, [row("k/a", 2, 2), row("k/b", 1, 3)]);
         assert_eq!(complaint(&doubled), "k/a has (2, 2, 2) instead of version 1 at 2");

@@ -113,7 +113,7 @@ fn pair_txn(name: &str, worker: u64, (value, revision): (u64, u64)) -> (Write, &
     (Write { keys, counter: Some((worker, value + 1)) }, "/v3/kv/txn", body)
 }
 
-/// What the keys of a worker in a round begin with.
+/// The beginning of the keys of a worker in a round.
 pub fn prefix(worker: u64, round: u64) -> String {
     format!("k/{worker}/{round:04}/")
 }

@@ -14,7 +14,7 @@ use super::super::{
     peer::Program,
 };
 
-/// `k8s.io/kubectl` is a library: the program is these lines of ours.
+/// `k8s.io/kubectl` is a library: the program is these lines.
 const KUBECTL: &str = r#"package main
 
 import (

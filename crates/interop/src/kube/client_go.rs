@@ -30,7 +30,7 @@ fn on_ours(world: &World, base: &Path) -> Result<Ending> {
     both(world, base, |base| Pair::start(world, base, &world.ours))
 }
 
-/// What programs are made of: clientsets with protobuf bodies, elections, mappers, pagers, watches that go on.
+/// Parts of common programs: clientsets with protobuf bodies, elections, mappers, pagers, watches that go on.
 fn typed(world: &World, base: &Path) -> Result<Ending> {
     let mut pair = Pair::start(world, base, &world.ours)?;
     let said = finish(start(command(world, "clients", &[&pair.api])?)?)?;
@@ -80,7 +80,7 @@ pub fn command(world: &World, mode: &str, apis: &[&Api]) -> Result<Command> {
     Ok(command)
 }
 
-/// What it said after its `ok`; all that it said if it failed.
+/// Returns the output after its `ok`; the error has all output.
 pub fn finish(child: Child) -> Result<String> {
     let output = child.wait_with_output()?;
     let said = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).trim().to_owned();

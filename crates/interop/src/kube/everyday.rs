@@ -1,5 +1,5 @@
-//! Everyday work with kubectl (`interop/kubectl/everyday.txt`): ours must say what a real kube-apiserver said, to the letter. With
-//! `UPDATE_GOLDENFILES=1` a real one is asked, and the file written anew.
+//! Everyday work with kubectl (`interop/kubectl/everyday.txt`): Lockgate must say what a real kube-apiserver said, to the letter. With
+//! `UPDATE_GOLDENFILES=1` a real one is asked, and the file written again.
 
 use std::{env, fs, path::Path};
 
@@ -42,7 +42,7 @@ fn everyday(world: &World, base: &Path) -> Result<Ending> {
     )))
 }
 
-/// The same parts with what this server said.
+/// Returns the parts with the answers of this server.
 fn tell(world: &World, base: &Path, kubeconfig: &Path, parts: Vec<Part>) -> Result<Vec<Part>> {
     let mut shell = Shell::new(base, &newest(world)?)?;
     shell.env.push(("KUBECONFIG", kubeconfig.to_owned()));

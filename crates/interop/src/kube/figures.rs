@@ -1,4 +1,4 @@
-//! What requests cost ours and a real kube-apiserver, each with its own store, in one run: CPU of the servers, memory, time to start.
+//! The cost of requests for Lockgate and a real kube-apiserver, each with its own store, in one run: CPU of the servers, memory, time to start.
 
 use std::{
     path::Path,
@@ -70,7 +70,7 @@ fn round_of_ours(world: &World, base: &Path) -> Result<Round> {
 fn round_of_theirs(world: &World, base: &Path) -> Result<Round> {
     std::fs::create_dir_all(base)?;
     let store = Server::start(&world.etcd, &base.join("store"))?;
-    // A key for its service accounts is what is wanted of ours; it does not run meanwhile.
+    // Only a key for service accounts is taken from Lockgate, which does not run meanwhile.
     let beside = Server::start(&world.ours, &base.join("beside"))?;
     let key = Api::start(world, &base.join("key"), std::slice::from_ref(&beside.endpoint), &[])?.key();
     beside.stop()?;

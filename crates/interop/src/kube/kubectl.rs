@@ -61,7 +61,7 @@ pub fn newest(world: &World) -> Result<PathBuf> {
     peer::find(&world.cache, last.context("interop/peers.txt lists no kubectl")?.dir, "kubectl")
 }
 
-/// Where stories are told: a copy of `interop/kubectl`, with one kubectl first in the path.
+/// The place of stories: a copy of `interop/kubectl`, with one kubectl first in the path.
 pub struct Shell {
     files: PathBuf,
     path: OsString,

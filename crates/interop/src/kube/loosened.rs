@@ -12,7 +12,7 @@ const DEFINITION: &str = "featuregates.config.openshift.io";
 /// Of TechPreviewNoUpgrade.
 const ROWS: &str = "1.4.0:A 1.5.0:A,B";
 
-/// What the controller says where it could not just write the rows.
+/// The controller's words where it could not just write the rows.
 const RESTORED: &str = "it is the choice on record again";
 const REPLACED: &str = "it was deleted, to be made anew";
 

@@ -1,4 +1,4 @@
-//! `cargo xtask interop kube`: the API server as a process, on real etcd and on clusters of ours, asked by other people's clients.
+//! `cargo xtask interop kube`: the API server as a process, on real etcd and on clusters of Lockgate, asked by other people's clients.
 
 mod api;
 pub(super) mod build;

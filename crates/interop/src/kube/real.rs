@@ -1,4 +1,4 @@
-//! A real kube-apiserver on a store, and the stories of `interop/kubectl/shared.txt` in which it shares one with ours.
+//! A real kube-apiserver on a store, and the stories of `interop/kubectl/shared.txt` in which it shares one with Lockgate.
 
 use std::{
     fs,
@@ -39,7 +39,7 @@ pub struct Real {
 }
 
 impl Real {
-    /// Starts on `dir` and waits until it is ready. `key` is any private key with its certificate beside
+    /// Starts on `dir` and waits until it is ready. `key` is any private key with its certificate next to
     /// it, for the service accounts that nobody has here.
     pub fn start(world: &World, dir: &Path, store: &str, key: &Path) -> Result<Real> {
         Real::start_release(KUBERNETES, world, dir, store, key)

@@ -38,7 +38,7 @@ pub const SCENARIOS: &[Scenario] = &[
 const NAMESPACE: &str = "lockgate-gates";
 const ONE_WAY: &str = "TechPreviewNoUpgrade may not be changed";
 const REMOVED: &str = ".spec.featureSet cannot be removed";
-/// What a write that a policy refuses is told.
+/// Part of the refusal of a write by a policy.
 const DENIED: &str = "denied request: ";
 
 fn feature_sets(world: &World, base: &Path, release: &str) -> Result<Ending> {
@@ -81,7 +81,7 @@ fn feature_sets(world: &World, base: &Path, release: &str) -> Result<Ending> {
     )))
 }
 
-/// A private key for service accounts is what is wanted of ours; it does not run meanwhile.
+/// Only a private key for service accounts is taken from Lockgate, which does not run meanwhile.
 fn key(world: &World, base: &Path) -> Result<PathBuf> {
     let beside = Server::start(&world.ours, &base.join("beside"))?;
     let key = Api::start(world, &base.join("key"), std::slice::from_ref(&beside.endpoint), &[])?.key();
@@ -136,7 +136,7 @@ fn refuse(sets: &Sets<'_>, spec: &Value, part: &str) -> Result<usize> {
     Ok(1)
 }
 
-/// What policies refuse while the set is Default. They are in force a moment after they were written.
+/// Refusals by policies while the set is Default. They are in force a moment after they were written.
 fn names_and_lists(sets: &Sets<'_>) -> Result<usize> {
     let other = json!({"apiVersion": "config.openshift.io/v1", "kind": "FeatureGate", "metadata": {"name": "other"}, "spec": {}});
     let file = sets.manifest("1.5.0", "other.json");
@@ -155,7 +155,7 @@ fn names_and_lists(sets: &Sets<'_>) -> Result<usize> {
     Ok(refused)
 }
 
-/// As kubectl prints a refusal of Kubernetes. The newest names the value, and none of an object; the oldest, as ours, the type.
+/// As kubectl prints a refusal of Kubernetes. The newest names the value, and none of an object; the oldest, like Lockgate, the type.
 fn invalid(release: &str, field: &str, value: &Value, why: &str) -> String {
     let value = match (release == KUBERNETES, value) {
         (true, Value::Object(_)) => String::new(),
@@ -212,7 +212,7 @@ fn deletions(sets: &Sets<'_>) -> Result<usize> {
     sets.refused(&change, "entries of registries and of the audit trail are added, never changed")?;
     let label = ["label", "configmap", "gates-audit-1", "-n", NAMESPACE, "gates.lockgate.io/kind-"];
     sets.refused(&label, "registries and the audit trail keep the label gates.lockgate.io/kind")?;
-    // What is no record, and no object of ours, is nobody's business.
+    // Other objects are not protected.
     sets.good(&["create", "configmap", "mine", "-n", NAMESPACE])?;
     sets.good(&["delete", "configmap", "mine", "-n", NAMESPACE])?;
     Ok(list.len() + 2)

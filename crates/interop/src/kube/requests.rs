@@ -1,4 +1,4 @@
-//! The steps of `interop/requests`, sent to a real kube-apiserver and to ours, each on a store of its own: what they answer must be
+//! The steps of `interop/requests`, sent to a real kube-apiserver and to Lockgate, each on a store of its own: what they answer must be
 //! what is kept, but for the rows of `known-differences.txt` there. `UPDATE_GOLDENFILES=1` keeps what they answer now.
 
 use std::{env, fs, net::SocketAddr, path::Path};

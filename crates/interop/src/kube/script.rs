@@ -50,7 +50,7 @@ impl Step {
         self.exit == 0 && self.whole.is_none() && self.present.is_empty() && self.absent.is_empty()
     }
 
-    /// What is not as expected.
+    /// Returns the first difference from the expectations.
     pub fn check(&self, code: i32, said: &str) -> Result<(), String> {
         if code != self.exit {
             return Err(format!("expected it to end with {}", self.exit));

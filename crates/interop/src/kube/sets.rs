@@ -26,7 +26,7 @@ pub const EVERYWHERE: &[&str] = &["Default", "OKD", "TechPreviewNoUpgrade", "Dev
 
 /// Status and reason of Upgradeable in TechPreviewNoUpgrade.
 pub const NO_UPGRADES: &str = "False FeatureGates_RestrictedFeatureGates_TechPreviewNoUpgrade";
-/// What the controller of 1.5.0 tells then, where A is on everywhere and B in previews.
+/// The metrics of the controller of 1.5.0 then, where A is on everywhere and B in previews.
 pub const METRICS: &[&str] = &[
     r#"cluster_feature_set{name="TechPreviewNoUpgrade"} 0"#,
     r#"cluster_operator_conditions{condition="Available",name="config-operator",reason="AsExpected"} 1"#,
@@ -106,7 +106,7 @@ impl<'a> Sets<'a> {
         self.base.join(version).join("manifests").join(name).display().to_string()
     }
 
-    /// A command of ours that ends well: what it said.
+    /// Returns the output of a Lockgate command that must succeed.
     pub fn ours(&self, args: &[&str]) -> Result<String> {
         let mut command = Command::new(&self.world.ours.path);
         command.args(args).env_clear().env("KUBECONFIG", &self.kubeconfig);

@@ -1,4 +1,4 @@
-//! Kubernetes' own integration tests of custom resources, with a server of ours in the place of the one that they start (`interop/crd-suite`).
+//! Kubernetes' own integration tests of custom resources, with a Lockgate server in the place of the one that they start (`interop/crd-suite`).
 
 use std::{
     fs,
@@ -55,7 +55,7 @@ fn module(sources: &Path) -> Result<PathBuf> {
     Ok(PathBuf::from(dir))
 }
 
-/// Files are made anew, as those of the module cache cannot be written to.
+/// Files are written again, as those of the module cache cannot be written to.
 fn copy_tree(from: &Path, to: &Path) -> Result<()> {
     for path in files_below(from)? {
         let target = to.join(path.strip_prefix(from)?);

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-/// What a command said and how it ended.
+/// The output of a command and how it ended.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Said {
     pub code: i32,
@@ -86,7 +86,7 @@ impl std::fmt::Display for Said {
     }
 }
 
-/// What was said, without what differs between any two servers and runs.
+/// The output without the parts that differ between any two servers and runs.
 fn plain(text: &str, server: &str) -> Vec<String> {
     let text = text.replace(server, "<server>");
     let mut lines: Vec<String> = text.lines().map(|line| plain_line(line).trim_end().to_owned()).collect();
@@ -118,7 +118,7 @@ fn plain_line(line: &str) -> String {
     out
 }
 
-/// What stands for a word, after what comes before it.
+/// The placeholder of a word, which depends on the text before it.
 fn mark(before: &str, word: &str, alone: bool) -> Option<&'static str> {
     let shape = |c: char| if c.is_ascii_digit() { '0' } else { c };
     let shape: String = word.chars().map(shape).collect();

@@ -23,7 +23,7 @@ pub const SCENARIOS: &[Scenario] = &[
     Scenario { name: "two servers: watches, etcd's leader killed", short: false, run: watches_on_three_etcds },
 ];
 
-/// What the load does, and how much of it in the short and in the long form.
+/// The kind of the load, and its size in the short and in the long form.
 struct Load {
     mode: &'static str,
     short: u32,

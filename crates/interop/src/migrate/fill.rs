@@ -109,7 +109,7 @@ fn of_every_version(answer: &str) -> Result<String> {
     Ok(answer.to_string())
 }
 
-/// Client URLs are told anew with every start, on another port.
+/// Client URLs are published again with every start, on another port.
 fn member(member: &Value) -> Value {
     json!({
         "ID": member["ID"], "name": member["name"], "peerURLs": member["peerURLs"], "isLearner": member["isLearner"],

@@ -1,4 +1,4 @@
-//! `cargo xtask interop migrate`: data dirs of real etcd 3.5, 3.6 and 3.7 and of ours go up and down between versions, and
+//! `cargo xtask interop migrate`: data dirs of real etcd 3.5, 3.6 and 3.7 and of Lockgate go up and down between versions, and
 //! the server of each version finds in them what was there before.
 
 mod fill;
@@ -31,7 +31,7 @@ pub struct Args {
     /// Only scenarios whose name contains this
     #[arg(long)]
     only: Option<String>,
-    /// The server to test, with lockgateutl beside it; built from this workspace unless given
+    /// The server to test, with lockgateutl in the same directory; built from this workspace unless given
     #[arg(long)]
     lockgate: Option<PathBuf>,
 }
@@ -41,11 +41,11 @@ pub struct Args {
 pub struct Release {
     pub version: &'static str,
     pub server: Program,
-    /// Of the release itself; of 3.7 for ours.
+    /// etcdctl of the release itself; of 3.7 for Lockgate.
     pub etcdctl: PathBuf,
 }
 
-/// What the scenarios work with.
+/// The programs that the scenarios use.
 pub struct Tools {
     pub releases: Vec<Release>,
     pub utl: PathBuf,

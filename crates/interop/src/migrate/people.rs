@@ -18,7 +18,7 @@ const ROLES: [&str; 5] = ["r0", "r1", "r2", "many", "root"];
 /// Few and near each other, so that permissions begin alike, touch and overlap.
 const KEYS: [&str; 8] = ["a", "b", "c", "ca", "k/1", "k/2", "x", "z"];
 
-/// What they ask for meets changes that were made after they asked, so entries are old when they are applied.
+/// Changes overtake requests that were sent before, so entries are old when they are applied.
 pub fn at_random(server: &Server, seed: u64) -> Result<()> {
     let mut http = server.http()?;
     let mut root = Root { token: String::new(), rng: Random::new(seed) };
@@ -73,7 +73,7 @@ impl Root {
         Ok(())
     }
 
-    /// What is refused is part of the load.
+    /// Refused requests are part of the load.
     fn post(&mut self, http: &mut Http, path: &str, body: &Value) -> Result<()> {
         http.post_as(&self.token, &format!("/v3/{path}"), &body.to_string())?;
         if path == "auth/disable" {

@@ -48,7 +48,7 @@ pub fn named(prefix: &str, steps: Vec<Step>) -> Vec<Step> {
     steps.into_iter().map(|step| Step { name: format!("{prefix}: {}", step.name), ..step }).collect()
 }
 
-/// With authentication on, ours and the real one, on the dir that was brought there and back, know every user.
+/// With authentication on, Lockgate and the real server know every user, on the dir that was brought there and back.
 pub fn with_auth_on(tools: &Tools, release: &Release, base: &Path) -> Result<Vec<Step>> {
     let dir = base.join("data");
     let before = fill(release, &dir, tools.seed, Wish { auth_on: true, ..Wish::plain() })?;

@@ -61,7 +61,7 @@ pub fn waiting(tools: &Tools, from: &Release, to: &Release, work: Work, base: &P
     Ok(steps)
 }
 
-/// What is in two dirs after a start of the real server. How many entries a start adds, and in which term, is up to its clock, and it
+/// The contents of two dirs after a start of the real server. How many entries a start adds, and in which term, is up to its clock, and it
 /// may end before its database has the index of the last: where the dirs come apart by that alone, new copies are started.
 fn started(tools: &Tools, etcd: &Program, dirs: [&Path; 2], beside: &Path) -> Result<[Lines; 2]> {
     let mut found = [Lines::new(), Lines::new()];
@@ -173,7 +173,7 @@ fn consistent(dir: &Path) -> Result<String> {
     Ok(format!("{:?}", schema::meta::consistent(&Backend::open_read_only(&db(dir), None)?.view())?))
 }
 
-/// Who can log in, and what each of them may read, write and delete.
+/// The users that can log in, and what each of them may read, write and delete.
 fn allowed(program: &Program, dir: &Path) -> Result<Lines> {
     let server = Server::start(program, dir)?;
     let mut http = server.http()?;

@@ -114,7 +114,7 @@ impl Canvas {
                 colour(*on)
             ));
             let words = if *on { "on" } else { "off" };
-            // Beside it: the line where the gate switches may come through below.
+            // To its right: the line where the gate switches may come through below.
             self.text("note", (x + 7.0, base + 1.0), &format!("{words}, {index}"));
         }
     }

@@ -14,7 +14,7 @@ use super::{
 };
 use observe::Observers;
 
-/// Between two steps, so that each can be told from the next in the figure.
+/// Pause between two steps, so that each can be distinguished from the next in the figure.
 const STEP_MS: u64 = 700;
 /// As long as an operator's hands might need.
 const DOWN_MS: u64 = 400;
@@ -56,7 +56,7 @@ pub struct Switch {
     pub cause: String,
 }
 
-/// Runs a cluster of ours and writes the figure.
+/// Runs a cluster of Lockgate members and writes the figure.
 pub fn record(world: &World, path: &Path) -> Result<()> {
     let temp = harness::tempdir();
     let mut gated = Gated::agreed(world, temp.path())?;

@@ -35,7 +35,7 @@ struct First {
     relevant: BTreeMap<u64, f64>,
     /// By index of the gate.
     gates: BTreeMap<u64, f64>,
-    /// Who leads, by term.
+    /// The leader, by term.
     leaders: BTreeMap<u64, (f64, u64)>,
 }
 
@@ -104,7 +104,7 @@ fn taken(log: &[(u64, Ours)]) -> Vec<(u64, u64, bool)> {
     all
 }
 
-/// Whoever is down is not heard.
+/// Members that are down are ignored.
 fn look(member: &Member, clock: Instant, first: &Mutex<First>) {
     let Ok(seen) = Seen::ask(member) else { return };
     let at = clock.elapsed().as_secs_f64();
