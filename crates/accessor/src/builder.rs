@@ -32,7 +32,7 @@ pub enum BuildError {
 }
 
 #[derive(Debug)]
-pub struct Acknowledge {
+pub(crate) struct Acknowledge {
     pub component: String,
     pub instance: String,
     pub namespace: String,

@@ -35,12 +35,12 @@ pub(crate) struct Cache {
 }
 
 impl Cache {
-    pub fn new(path: &Path, version: &str) -> Cache {
+    pub(crate) fn new(path: &Path, version: &str) -> Cache {
         Cache { path: path.to_owned(), version: version.to_owned(), written: None }
     }
 
     /// `None` if there is no file yet.
-    pub fn read(&self) -> Result<Option<Snapshot>, CacheError> {
+    pub(crate) fn read(&self) -> Result<Option<Snapshot>, CacheError> {
         let path = || self.path.clone();
         let text = match fs::read_to_string(&self.path) {
             Ok(text) => text,
@@ -51,7 +51,7 @@ impl Cache {
     }
 
     /// Beside the file first, then in its place; what is there already is not written again.
-    pub fn keep(&mut self, snapshot: &Arc<Snapshot>) -> Result<(), CacheError> {
+    pub(crate) fn keep(&mut self, snapshot: &Arc<Snapshot>) -> Result<(), CacheError> {
         if snapshot.source != Source::Cluster || self.written.as_ref() == Some(snapshot) {
             return Ok(());
         }

@@ -119,9 +119,10 @@ impl Follower {
         })?;
         let unknown: Vec<String> =
             self.needed.iter().filter(|gate| snapshot.row.get(gate).is_none()).cloned().collect();
-        match unknown.is_empty() {
-            true => Ok(snapshot),
-            false => Err(NotReady::UnknownGates { version: version.to_owned(), gates: unknown }),
+        if unknown.is_empty() {
+            Ok(snapshot)
+        } else {
+            Err(NotReady::UnknownGates { version: version.to_owned(), gates: unknown })
         }
     }
 
@@ -140,9 +141,10 @@ impl Follower {
         let follows = |gate: &&String| self.followed.as_ref().is_none_or(|gates| gates.contains(*gate));
         let matters = turned_on.iter().chain(&turned_off).any(|gate| follows(&gate));
         let current = self.hold(new);
-        match matters {
-            true => Observed::Changed(Change { previous: old, current, turned_on, turned_off }),
-            false => Observed::Same(current),
+        if matters {
+            Observed::Changed(Change { previous: old, current, turned_on, turned_off })
+        } else {
+            Observed::Same(current)
         }
     }
 }

@@ -199,10 +199,7 @@ enum LookError {
 async fn look(kube: &Kube, dev_build: bool) -> Result<(Option<FeatureGate>, Option<ClusterVersion>), LookError> {
     let place = |plural| Place::cluster(CONFIG, plural);
     let object = kube.get(&place(FeatureGate::PLURAL), FeatureGate::NAME).await?;
-    let version = match dev_build {
-        true => kube.get(&place(ClusterVersion::PLURAL), ClusterVersion::NAME).await?,
-        false => None,
-    };
+    let version = if dev_build { kube.get(&place(ClusterVersion::PLURAL), ClusterVersion::NAME).await? } else { None };
     Ok((object.map(serde_json::from_value).transpose()?, version.map(serde_json::from_value).transpose()?))
 }
 

@@ -143,10 +143,8 @@ impl Db {
         if options.mlock {
             map.lock_memory(file_len as usize).map_err(fail("lock in memory"))?;
         }
-        let writer = match options.read_only {
-            true => None,
-            false => Some(Box::new(open::first_writer(&map, &meta, file_len, path)?)),
-        };
+        let writer =
+            if options.read_only { None } else { Some(Box::new(open::first_writer(&map, &meta, file_len, path)?)) };
         let free_pages = writer.as_ref().map_or(0, |writer| writer.out.free.free_pages());
         let shared = Shared { meta, map: Arc::new(map), readers: BTreeMap::new(), free_pages, pending_pages: 0 };
         let inner = Inner {
@@ -236,7 +234,7 @@ impl Db {
 }
 
 impl Inner {
-    pub fn end_read(&self, txid: u64) {
+    pub(crate) fn end_read(&self, txid: u64) {
         let mut shared = self.shared.lock();
         if let Some(n) = shared.readers.get_mut(&txid) {
             *n -= 1;
@@ -246,24 +244,24 @@ impl Inner {
         }
     }
 
-    pub fn oldest_reader(&self) -> Option<u64> {
+    pub(crate) fn oldest_reader(&self) -> Option<u64> {
         self.shared.lock().readers.keys().next().copied()
     }
 
     /// Makes a committed state the one that new transactions see.
-    pub fn publish(&self, meta: Meta, map: Arc<Map>, free: &FreeList) {
+    pub(crate) fn publish(&self, meta: Meta, map: Arc<Map>, free: &FreeList) {
         let mut shared = self.shared.lock();
         (shared.meta, shared.map) = (meta, map);
         (shared.free_pages, shared.pending_pages) = (free.free_pages(), free.held_pages());
     }
 
-    pub fn give_back(&self, writer: Box<Writer>) {
+    pub(crate) fn give_back(&self, writer: Box<Writer>) {
         *self.writer.lock() = Some(writer);
         self.writer_back.notify_one();
     }
 
     /// A map of at least `bytes`, the old one if it reaches that far.
-    pub fn map_for(&self, map: Arc<Map>, bytes: u64) -> io::Result<Arc<Map>> {
+    pub(crate) fn map_for(&self, map: Arc<Map>, bytes: u64) -> io::Result<Arc<Map>> {
         if bytes <= map.reserve() as u64 {
             return Ok(map);
         }

@@ -29,7 +29,8 @@ pub fn request(address: &str, method: &str, path: &str, headers: &[(&str, &str)]
     stream.write_all(text.as_bytes())?;
     let mut bytes = Vec::new();
     stream.read_to_end(&mut bytes)?;
-    parse(&String::from_utf8_lossy(&bytes)).ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "not an HTTP reply"))
+    parse(&String::from_utf8_lossy(&bytes))
+        .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "not an HTTP reply"))
 }
 
 fn parse(text: &str) -> Option<Reply> {
@@ -60,7 +61,9 @@ mod tests {
 
     #[test]
     fn chunks_are_joined() {
-        let reply = parse("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\nA\r\n0123456789\r\n0\r\n\r\n").unwrap();
+        let reply =
+            parse("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\nA\r\n0123456789\r\n0\r\n\r\n")
+                .unwrap();
         assert_eq!((reply.status, reply.body.as_str()), (200, "abc0123456789"));
     }
 }

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use crate::{Effect, Operation, Value};
 
 /// Whether the operations, sorted by their calls, have an order that explains what they saw.
-pub fn has_order(operations: &[Operation]) -> bool {
+pub(crate) fn has_order(operations: &[Operation]) -> bool {
     let mut search = Search::new(operations);
     while search.at != 0 {
         let (operation, is_call) = search.events[search.at];
@@ -19,7 +19,7 @@ pub fn has_order(operations: &[Operation]) -> bool {
 }
 
 /// What the key holds after the operation, unless what it saw contradicts.
-pub fn step(state: Option<Value>, operation: &Operation) -> Option<Option<Value>> {
+pub(crate) fn step(state: Option<Value>, operation: &Operation) -> Option<Option<Value>> {
     if operation.seen.is_some_and(|seen| seen != state) {
         return None;
     }

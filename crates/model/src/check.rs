@@ -24,7 +24,7 @@ macro_rules! never {
     };
 }
 
-pub fn properties() -> Vec<Property<Gates>> {
+pub(crate) fn properties() -> Vec<Property<Gates>> {
     vec![
         Property::always(
             "what is on, every voter's proposal for this version says on",
@@ -73,7 +73,7 @@ pub fn properties() -> Vec<Property<Gates>> {
 }
 
 /// The invariant, in the words of the specification and without the code that is checked.
-pub fn follows(view: &View) -> bool {
+pub(crate) fn follows(view: &View) -> bool {
     view.enabled == 0 || agreed(view).is_some_and(|agreed| view.enabled & !agreed == 0)
 }
 
@@ -138,7 +138,7 @@ impl Gates {
 }
 
 /// The names of all that is checked.
-pub fn names() -> Vec<&'static str> {
+pub(crate) fn names() -> Vec<&'static str> {
     properties().iter().filter(|p| p.expectation == Expectation::Always).map(|p| p.name).collect()
 }
 

@@ -27,7 +27,7 @@ pub(crate) struct Compactor {
 }
 
 impl Compactor {
-    pub fn run(self) {
+    pub(crate) fn run(self) {
         while let Ok(task) = self.tasks.recv() {
             match self.carry_out(task) {
                 Ok(true) => {}
@@ -38,7 +38,7 @@ impl Compactor {
     }
 
     /// Does one task. False if the node has stopped before its end.
-    pub fn carry_out(&self, task: CompactionTask) -> Result<bool, FatalError> {
+    pub(crate) fn carry_out(&self, task: CompactionTask) -> Result<bool, FatalError> {
         let done = self.compact(task.job)?;
         if done {
             let _ = task.done.send(());

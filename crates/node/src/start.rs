@@ -80,7 +80,7 @@ pub(crate) struct Assembled {
 }
 
 impl Assembled {
-    pub fn new(
+    pub(crate) fn new(
         options: NodeOptions,
         world: World,
         connect: impl FnOnce(&Introduction) -> Arc<dyn Network>,

@@ -54,7 +54,7 @@ impl Clock for SystemClock {
 
 /// A clock, and when the member began: the lessor counts from there.
 #[derive(Clone)]
-pub struct Time {
+pub(crate) struct Time {
     clock: Arc<dyn Clock>,
     epoch: Instant,
 }

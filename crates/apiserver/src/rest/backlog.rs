@@ -16,23 +16,23 @@ use tokio::sync::Notify;
 
 /// How much may wait for a client, and how long one that is to take it may take nothing.
 #[derive(Clone, Copy, Debug)]
-pub struct Limits {
+pub(crate) struct Limits {
     pub bytes_max: usize,
     pub patience: Duration,
 }
 
 /// The client is gone, or has to come again.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Ended;
+pub(super) struct Ended;
 
 /// Where events are put in. The stream ends when it is dropped.
-pub struct Feed {
+pub(super) struct Feed {
     shared: Arc<Shared>,
     limits: Limits,
 }
 
 /// Where they come out.
-pub struct Flow {
+pub(super) struct Flow {
     shared: Arc<Shared>,
 }
 
@@ -56,13 +56,13 @@ struct State {
     waker: Option<Waker>,
 }
 
-pub fn new(limits: Limits) -> (Feed, Flow) {
+pub(super) fn new(limits: Limits) -> (Feed, Flow) {
     let shared = Arc::new(Shared::default());
     (Feed { shared: shared.clone(), limits }, Flow { shared })
 }
 
 impl Feed {
-    pub fn put(&self, event: Bytes) -> Result<(), Ended> {
+    pub(super) fn put(&self, event: Bytes) -> Result<(), Ended> {
         let mut state = self.shared.state.lock();
         if state.gone {
             return Err(Ended);
@@ -77,13 +77,13 @@ impl Feed {
         Ok(())
     }
 
-    pub fn is_full(&self) -> bool {
+    pub(super) fn is_full(&self) -> bool {
         self.shared.state.lock().bytes > self.limits.bytes_max
     }
 
     /// Waits until half of a full backlog is free. A client that takes nothing for too long is given up, and what waits for it
     /// is thrown away: it knows what it has got, and begins there when it comes again.
-    pub async fn room(&self) -> Result<(), Ended> {
+    pub(super) async fn room(&self) -> Result<(), Ended> {
         loop {
             let taken = self.shared.taken.notified();
             {
@@ -106,7 +106,7 @@ impl Feed {
     }
 
     /// Waits until nobody is there any more to take events.
-    pub async fn gone(&self) {
+    pub(super) async fn gone(&self) {
         loop {
             let taken = self.shared.taken.notified();
             if self.shared.state.lock().gone {

@@ -17,7 +17,7 @@ use parking_lot::Mutex;
 use super::answer::Body;
 
 #[derive(Clone)]
-pub struct Activity {
+pub(crate) struct Activity {
     state: Arc<Mutex<State>>,
 }
 
@@ -28,22 +28,22 @@ struct State {
 }
 
 /// A request under way, until it is dropped.
-pub struct Busy {
+pub(crate) struct Busy {
     activity: Activity,
 }
 
 impl Activity {
-    pub fn new() -> Activity {
+    pub(crate) fn new() -> Activity {
         Activity { state: Arc::new(Mutex::new(State { under_way: 0, idle_since: Instant::now() })) }
     }
 
-    pub fn begin(&self) -> Busy {
+    pub(crate) fn begin(&self) -> Busy {
         self.state.lock().under_way += 1;
         Busy { activity: self.clone() }
     }
 
     /// Waits until nothing has been asked for so long.
-    pub async fn idle_for(&self, max: Duration) {
+    pub(crate) async fn idle_for(&self, max: Duration) {
         loop {
             let wait = self.wait(max);
             if wait.is_zero() {
@@ -69,7 +69,7 @@ impl Drop for Busy {
 
 impl Busy {
     /// A request is under way until the last of its answer is sent: a watch is an answer.
-    pub fn until_sent(self, body: Body) -> Body {
+    pub(crate) fn until_sent(self, body: Body) -> Body {
         Answering { body, _busy: self }.boxed_unsync()
     }
 }

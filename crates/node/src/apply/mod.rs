@@ -32,9 +32,9 @@ use proto::{
 use storage::{Backend, Batch};
 use tokio::sync::oneshot;
 
+pub(crate) use self::{alarm::Alarms, auth::Auth};
 pub use self::{
-    alarm::Alarms,
-    auth::{Auth, AuthAnswer},
+    auth::AuthAnswer,
     gate::{Gates, change_record},
     increment::IncrementError,
     quota::Quota,
@@ -93,7 +93,7 @@ pub(crate) enum Effect {
 }
 
 /// The replicated state of a member, and what apply needs to know of the member itself.
-pub struct State {
+pub(crate) struct State {
     pub backend: Backend,
     pub store: Arc<mvcc::Store>,
     pub lessor: Arc<Mutex<::lease::Lessor>>,
