@@ -160,9 +160,7 @@ impl Task {
     }
 
     fn fail_all(&mut self, error: &Error) {
-        for (_, mut lease) in self.leases.drain() {
-            lease.tell(&Err(error.clone()));
-        }
+        self.leases.drain().for_each(|(_, mut lease)| lease.tell(&Err(error.clone())));
     }
 
     fn add(&mut self, id: i64, listener: Listener) {

@@ -1,4 +1,5 @@
 //! Wing and Gong's search for an order, with Lowe's memory of what was tried.
+#![expect(clippy::disallowed_types, reason = "a set of states that is asked for membership, never iterated")]
 
 use std::collections::HashSet;
 

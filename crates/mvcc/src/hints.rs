@@ -61,7 +61,7 @@ impl Hints {
     }
 
     #[cfg(test)]
-    pub fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         self.numbers.capacity() * 8
     }
 

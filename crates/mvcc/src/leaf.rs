@@ -110,7 +110,7 @@ impl Leaf {
 
     /// What it has allocated.
     #[cfg(test)]
-    pub fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         self.bytes.capacity() + self.entries.capacity() * size_of::<Entry>() + self.hints.bytes()
     }
 

@@ -6,7 +6,7 @@ use std::{
         Arc,
         mpsc::{Receiver, Sender},
     },
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use membership::PERSISTED_LEASE_CHECKPOINTS;
@@ -149,10 +149,10 @@ impl ApplyLoop {
     }
 
     fn apply_one(&mut self, entry: &raftpb::Entry) -> Result<(), FatalError> {
-        let begin = Instant::now();
+        let begin = self.state.time.now();
         let gate_before = self.state.gates.version();
         let Outcome { request_id, mut result, effect } = self.state.apply(entry)?;
-        let took = begin.elapsed();
+        let took = self.state.time.now().saturating_duration_since(begin);
         if took > self.options.slow {
             self.shared.observer.slow_apply();
             tracing::warn!(?took, expected = ?self.options.slow, index = entry.index(), "apply request took too long");

@@ -3,7 +3,7 @@
 use std::{
     path::PathBuf,
     sync::{Arc, mpsc::Receiver},
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use lease::Lessor;
@@ -32,13 +32,13 @@ pub(crate) struct Chores {
 
 impl Chores {
     pub(crate) fn run(self) {
-        let mut next_purge = Instant::now() + PURGE_INTERVAL;
+        let mut next_purge = self.time.now() + PURGE_INTERVAL;
         while self.stop.recv_timeout(LEASE_INTERVAL) == Err(std::sync::mpsc::RecvTimeoutError::Timeout) {
             self.leases();
             self.keeper.tend();
-            if Instant::now() >= next_purge {
+            if self.time.now() >= next_purge {
                 self.purge();
-                next_purge = Instant::now() + PURGE_INTERVAL;
+                next_purge = self.time.now() + PURGE_INTERVAL;
             }
         }
     }

@@ -1,4 +1,5 @@
 //! The compactor thread: deletes what compactions have made unreachable, a little at a time.
+#![expect(clippy::disallowed_methods, reason = "the pauses and the reported durations of a background thread")]
 
 use std::{
     sync::{Arc, mpsc::Receiver},

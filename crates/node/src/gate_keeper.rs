@@ -158,10 +158,11 @@ impl GateKeeper {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::world::{Clock, SystemClock};
 
     #[test]
     fn what_has_no_effect_is_sent_ever_more_seldom() {
-        let (mut again, mut now) = (Again::default(), Instant::now());
+        let (mut again, mut now) = (Again::default(), SystemClock.now());
         assert!(again.is_due(now, true));
         let mut waits = Vec::new();
         for _ in 0..6 {

@@ -168,6 +168,7 @@ impl Reads {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::world::{Clock, SystemClock};
 
     struct Bench {
         queue: ReadQueue,
@@ -180,7 +181,7 @@ mod tests {
     impl Bench {
         fn new() -> Bench {
             let (queue, reads) = (ReadQueue::default(), Reads::default());
-            Bench { queue, reads, now: Instant::now(), next: 0, alive: Vec::new() }
+            Bench { queue, reads, now: SystemClock.now(), next: 0, alive: Vec::new() }
         }
 
         fn read(&mut self) -> bool {

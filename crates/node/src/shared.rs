@@ -257,10 +257,11 @@ pub(crate) fn with_causes(error: &dyn std::error::Error) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::world::{Clock, SystemClock};
 
     #[test]
     fn a_leader_that_has_slept_or_offered_to_go_must_ask() {
-        let (begin, tick) = (Instant::now(), Duration::from_millis(100));
+        let (begin, tick) = (SystemClock.now(), Duration::from_millis(100));
         let ticked = Ticked::new(begin, 3 * tick);
         ticked.at(begin + tick);
         assert!(!ticked.must_ask(begin + 2 * tick, 5));

@@ -1,4 +1,5 @@
 //! Who waits for what: answers by request id, and reads by applied index.
+#![expect(clippy::disallowed_types, reason = "looked up by key, never iterated")]
 
 use std::{
     collections::{BTreeMap, HashMap},

@@ -1,4 +1,5 @@
 //! What must hold at every moment: one leader a term, one log, equal state at equal index, leases that last.
+#![expect(clippy::disallowed_types, reason = "looked up by key, never iterated")]
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},

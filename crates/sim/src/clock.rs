@@ -14,6 +14,10 @@ pub(crate) struct SimClock {
 }
 
 impl Default for SimClock {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "an `Instant` has no other origin; only differences from it are used"
+    )]
     fn default() -> Self {
         SimClock { base: Instant::now(), us: AtomicU64::new(0) }
     }

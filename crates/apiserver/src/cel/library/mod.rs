@@ -19,7 +19,7 @@ mod url;
 use std::{collections::HashMap, sync::LazyLock};
 
 #[cfg(test)]
-pub use self::standard::double_text;
+pub(crate) use self::standard::double_text;
 pub(crate) use self::{named::Format, net::Cidr, quantity::Quantity, semver::Semver, time::parse_duration, url::Url};
 use super::{Error, Meter, ast::Member, types::Type, value::Value};
 

@@ -159,7 +159,7 @@ fn to_text<'a>(args: &[Value<'a>], meter: &mut Meter) -> Result<'a> {
 }
 
 /// As Go's shortest form: plain up to a million, then with an exponent.
-pub(super) fn double_text(value: f64) -> String {
+pub(crate) fn double_text(value: f64) -> String {
     if value.is_nan() {
         return "NaN".to_owned();
     }
