@@ -16,12 +16,15 @@ use crate::snapshot::{Snapshot, Source};
 
 const SCHEMA: u64 = 1;
 
+/// Why the file of [`crate::Builder::cache`] could not be used. It is only logged: the program
+/// continues without a cache.
 #[derive(Debug, thiserror::Error)]
-pub enum CacheError {
+pub(crate) enum CacheError {
     #[error("failed to read the cache of gates {}", path.display())]
     Read { path: PathBuf, source: io::Error },
     #[error("failed to write the cache of gates {}", path.display())]
     Write { path: PathBuf, source: io::Error },
+    /// The file was written by another version or schema, or is damaged.
     #[error("the cache of gates {} cannot be used: {why}", path.display())]
     Unusable { path: PathBuf, why: String },
 }
