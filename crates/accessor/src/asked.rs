@@ -8,7 +8,8 @@ use std::{
     },
 };
 
-/// Cheap to clone; all clones are one. Only the first question after a gate waits for others.
+/// Counts how often each gate was queried. Clones share the counts. Only the first query of a gate
+/// takes a write lock.
 #[derive(Clone, Debug, Default)]
 pub struct Asked {
     counts: Arc<RwLock<BTreeMap<String, AtomicU64>>>,
@@ -35,7 +36,7 @@ impl Asked {
         counts.entry(gate.to_owned()).or_default().fetch_add(1, Ordering::Relaxed);
     }
 
-    /// By gate; those that were never asked for are not in it.
+    /// The number of queries by gate. Gates that were never queried are absent.
     pub fn counts(&self) -> BTreeMap<String, u64> {
         let counts = self.counts.read().unwrap_or_else(PoisonError::into_inner);
         counts.iter().map(|(gate, count)| (gate.clone(), count.load(Ordering::Relaxed))).collect()

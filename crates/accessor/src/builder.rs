@@ -16,29 +16,35 @@ use crate::{
     leave::{Decision, Leave, OnChange},
 };
 
-/// The version of a build that nobody released: it takes the row of the cluster's newest version.
+/// The version of a development build, which takes the row of the cluster's newest version instead
+/// of its own.
 pub const DEV_BUILD: &str = "0.0.1-snapshot";
 
+/// Why [`Builder::start`] failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BuildError {
+    /// The version given to [`Gates::builder`] is empty or blank.
     #[error(
         "the version of this program is empty: is OPERATOR_IMAGE_VERSION set? A development build has {DEV_BUILD:?}"
     )]
     NoVersion,
+    /// The registry given to [`Builder::defaults`] is invalid, or lacks the profile.
     #[error("the registry with defaults cannot be used")]
     Defaults(#[from] RegistryError),
+    /// The registry given to [`Builder::defaults`] lacks this gate, which [`Builder::need`] names.
     #[error("the registry with defaults does not know {0:?}, which this program asks for")]
     UnknownGate(String),
 }
 
 #[derive(Debug)]
-pub struct Acknowledge {
+pub(crate) struct Acknowledge {
     pub component: String,
     pub instance: String,
     pub namespace: String,
     pub duration: Duration,
 }
 
+/// The settings of a program that follows its feature gates. [`Gates::builder`] returns one.
 pub struct Builder {
     pub(crate) version: String,
     dev_build: String,
@@ -66,67 +72,75 @@ impl Builder {
         }
     }
 
-    /// Gates that this program asks for. One that its version does not know is an error of [`Gates::ready`].
+    /// Names gates that the program depends on. If the row of the program's version lacks one of
+    /// them, [`Gates::ready`] fails.
     pub fn need<G: AsRef<str>>(mut self, gates: impl IntoIterator<Item = G>) -> Builder {
         self.needed.extend(gates.into_iter().map(|gate| gate.as_ref().to_owned()));
         self
     }
 
-    /// Only changes of these gates matter; of those that are needed unless said otherwise, and of all if none is needed.
+    /// Restricts which changes count to these gates. Without a call, changes of the gates of
+    /// [`Builder::need`] count, or of all gates if there are none.
     pub fn only<G: AsRef<str>>(mut self, gates: impl IntoIterator<Item = G>) -> Builder {
         self.only = Some(gates.into_iter().map(|gate| gate.as_ref().to_owned()).collect());
         self
     }
 
-    /// Another text for the version of a development build.
+    /// Replaces [`DEV_BUILD`] as the version that marks a development build.
     pub fn dev_build(mut self, version: &str) -> Builder {
         self.dev_build = version.to_owned();
         self
     }
 
-    /// For a program that is upgraded before the controller: until there is a row, what its own registry has as Default.
+    /// Sets a registry of the program's own, whose set `Default` for `profile` is used until the
+    /// cluster has a row. For programs that are upgraded before the controller of the gates.
     pub fn defaults(mut self, registry: Registry, profile: &str) -> Builder {
         self.defaults = Some((registry, profile.to_owned()));
         self
     }
 
-    /// For starts while the API is away: the last row is kept in this file, and holds, marked stale, until the API answers.
-    /// It is used for the same version only. A change that was missed meanwhile is a change when the API is back.
+    /// Keeps the last row in this file, for a start while the API does not respond. The cached row
+    /// is used, and reported as stale, until the API responds, and only by the version that wrote
+    /// it. If the row then differs, that counts as a change.
     pub fn cache(mut self, path: impl AsRef<Path>) -> Builder {
         self.cache = Some(path.as_ref().to_owned());
         self
     }
 
-    /// Tells the cluster who runs with which row, for as long as this runs.
+    /// Reports to the cluster which row this instance of the component runs with, as a Lease that
+    /// is renewed as long as the [`Gates`] exist. It is in the namespace [`NAMESPACE`] and expires
+    /// 60 seconds after the last renewal.
     pub fn acknowledge(self, component: &str, instance: &str) -> Builder {
         self.acknowledge_in(component, instance, NAMESPACE, Duration::from_secs(60))
     }
 
+    /// Like [`Builder::acknowledge`], with another namespace, and another duration after which the
+    /// report of a stopped instance expires. It is renewed three times per duration.
     pub fn acknowledge_in(mut self, component: &str, instance: &str, namespace: &str, duration: Duration) -> Builder {
         let (component, instance, namespace) = (component.to_owned(), instance.to_owned(), namespace.to_owned());
         self.acknowledge = Some(Acknowledge { component, instance, namespace, duration });
         self
     }
 
-    /// Asks before leaving.
+    /// Calls `hook` when gates change. It decides whether the program continues or leaves.
     pub fn hook(mut self, hook: impl FnMut(&Change) -> Decision + Send + 'static) -> Builder {
         self.on_change = OnChange::Hook(Box::new(hook));
         self
     }
 
-    /// Never leaves; [`Gates::subscribe`] tells.
+    /// Lets the program continue when gates change. [`Gates::subscribe`] reports the new state.
     pub fn notify(mut self) -> Builder {
         self.on_change = OnChange::Notify;
         self
     }
 
-    /// How to leave.
+    /// Sets how the program leaves when gates change.
     pub fn leave(mut self, leave: Leave) -> Builder {
         self.leave = leave;
         self
     }
 
-    /// Starts to follow, in the background of the runtime.
+    /// Starts to follow the gates in background tasks. Must be called within a tokio runtime.
     pub fn start(self, kube: Kube) -> Result<Gates, BuildError> {
         let follower = self.follower()?;
         Ok(Gates::start(kube, self, follower))

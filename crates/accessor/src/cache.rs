@@ -16,12 +16,15 @@ use crate::snapshot::{Snapshot, Source};
 
 const SCHEMA: u64 = 1;
 
+/// Why the file of [`crate::Builder::cache`] could not be used. It is only logged: the program
+/// continues without a cache.
 #[derive(Debug, thiserror::Error)]
-pub enum CacheError {
+pub(crate) enum CacheError {
     #[error("failed to read the cache of gates {}", path.display())]
     Read { path: PathBuf, source: io::Error },
     #[error("failed to write the cache of gates {}", path.display())]
     Write { path: PathBuf, source: io::Error },
+    /// The file was written by another version or schema, or is damaged.
     #[error("the cache of gates {} cannot be used: {why}", path.display())]
     Unusable { path: PathBuf, why: String },
 }
@@ -35,12 +38,12 @@ pub(crate) struct Cache {
 }
 
 impl Cache {
-    pub fn new(path: &Path, version: &str) -> Cache {
+    pub(crate) fn new(path: &Path, version: &str) -> Cache {
         Cache { path: path.to_owned(), version: version.to_owned(), written: None }
     }
 
     /// `None` if there is no file yet.
-    pub fn read(&self) -> Result<Option<Snapshot>, CacheError> {
+    pub(crate) fn read(&self) -> Result<Option<Snapshot>, CacheError> {
         let path = || self.path.clone();
         let text = match fs::read_to_string(&self.path) {
             Ok(text) => text,
@@ -51,7 +54,7 @@ impl Cache {
     }
 
     /// Beside the file first, then in its place; what is there already is not written again.
-    pub fn keep(&mut self, snapshot: &Arc<Snapshot>) -> Result<(), CacheError> {
+    pub(crate) fn keep(&mut self, snapshot: &Arc<Snapshot>) -> Result<(), CacheError> {
         if snapshot.source != Source::Cluster || self.written.as_ref() == Some(snapshot) {
             return Ok(());
         }

@@ -14,60 +14,88 @@ use crate::{
     snapshot::{Snapshot, Source},
 };
 
-/// Why there is no answer yet.
+/// Why the row of the program's version is not known, or no longer confirmed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotReady {
+    /// The API was not queried yet.
     #[error("the cluster was not looked at yet")]
     NotAsked,
+    /// The query of the API failed. Holds the error's text.
     #[error("the API does not answer: {0}")]
     NoApi(String),
+    /// The object `FeatureGate` named `cluster` does not exist.
     #[error("there is no FeatureGate cluster")]
     NoFeatureGate,
+    /// A development build needs the version of the cluster, and no `ClusterVersion` states one.
     #[error("this is a development build, and there is no ClusterVersion with a version to take the row of")]
     NoClusterVersion,
+    /// The `FeatureGate` has no row for the version.
     #[error("there is no row for version {version:?}; there are rows for {rows:?}")]
-    NoRow { version: String, rows: Vec<String> },
+    NoRow {
+        /// The version whose row is missing.
+        version: String,
+        /// The versions that have a row.
+        rows: Vec<String>,
+    },
+    /// The row lacks gates that the program needs ([`crate::Builder::need`]). Waiting does not
+    /// help: the program and the cluster's registry do not match.
     #[error("version {version:?} does not know the gates {gates:?}, which this program asks for")]
-    UnknownGates { version: String, gates: Vec<String> },
+    UnknownGates {
+        /// The version of the row.
+        version: String,
+        /// The missing gates, sorted by name.
+        gates: Vec<String>,
+    },
 }
 
+/// A difference between two rows that concerns at least one followed gate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Change {
+    /// The snapshot before the change.
     pub previous: Arc<Snapshot>,
+    /// The snapshot after the change.
     pub current: Arc<Snapshot>,
+    /// All gates that were off or absent and are on, also those that are not followed.
     pub turned_on: BTreeSet<String>,
+    /// All gates that were on and are off or absent, also those that are not followed.
     pub turned_off: BTreeSet<String>,
 }
 
-/// What follows from a look.
+/// The result of one look at the cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Observed {
+    /// There is no snapshot yet, for this reason.
     Waiting(NotReady),
+    /// The first snapshot.
     First(Arc<Snapshot>),
-    /// Nothing, or nothing that this program follows.
+    /// The snapshot in force. Nothing changed, or no gate that the program follows.
     Same(Arc<Snapshot>),
+    /// Followed gates have changed.
     Changed(Change),
-    /// The row is gone or broken; the last snapshot stays in force.
+    /// The row can no longer be read, for this reason. The snapshot stays in force.
     Stale(Arc<Snapshot>, NotReady),
 }
 
+/// The decisions of a program that follows its gates, without I/O: feed it what the API returns.
+/// [`Gates`](crate::Gates) runs one in the background.
 #[derive(Clone, Debug)]
 pub struct Follower {
-    /// `None` for a development build: the cluster's newest.
+    /// The version whose row to take. `None` for a development build: the cluster's newest.
     pub version: Option<String>,
-    /// Gates that must be known.
+    /// The gates that the row must contain.
     pub needed: BTreeSet<String>,
-    /// Gates a change of which matters; `None` is any.
+    /// The gates whose changes count. `None` for all.
     pub followed: Option<BTreeSet<String>>,
-    /// What holds until there is a row.
+    /// The row to use until the cluster has one.
     pub defaults: Option<Row>,
-    /// What held when the API answered last, for as long as it does not answer at all.
+    /// The snapshot of the last run, to use while the API does not respond at all.
     pub cached: Option<Snapshot>,
     current: Option<Arc<Snapshot>>,
     asked: Asked,
 }
 
 impl Follower {
+    /// A follower of all gates of the row for `version`, without defaults or cache.
     pub fn new(version: Option<String>) -> Follower {
         Follower {
             version,
@@ -80,6 +108,8 @@ impl Follower {
         }
     }
 
+    /// Evaluates the objects that the API returned; `None` for an object that does not exist.
+    /// `cluster_version` matters to a development build only.
     pub fn observe(&mut self, object: Option<&FeatureGate>, cluster_version: Option<&ClusterVersion>) -> Observed {
         let looked = self.look(object, cluster_version);
         match (looked, self.current.clone()) {
@@ -94,7 +124,7 @@ impl Follower {
         }
     }
 
-    /// The API does not answer: what is known stays, else what is cached holds.
+    /// Evaluates a failed query: the snapshot in force stays, else the cached one becomes stale.
     pub fn no_api(&mut self, error: &str) -> Observed {
         let why = NotReady::NoApi(error.to_owned());
         let knows = |cached: &Snapshot| self.needed.iter().all(|gate| cached.row.get(gate).is_some());
@@ -119,9 +149,10 @@ impl Follower {
         })?;
         let unknown: Vec<String> =
             self.needed.iter().filter(|gate| snapshot.row.get(gate).is_none()).cloned().collect();
-        match unknown.is_empty() {
-            true => Ok(snapshot),
-            false => Err(NotReady::UnknownGates { version: version.to_owned(), gates: unknown }),
+        if unknown.is_empty() {
+            Ok(snapshot)
+        } else {
+            Err(NotReady::UnknownGates { version: version.to_owned(), gates: unknown })
         }
     }
 
@@ -140,9 +171,10 @@ impl Follower {
         let follows = |gate: &&String| self.followed.as_ref().is_none_or(|gates| gates.contains(*gate));
         let matters = turned_on.iter().chain(&turned_off).any(|gate| follows(&gate));
         let current = self.hold(new);
-        match matters {
-            true => Observed::Changed(Change { previous: old, current, turned_on, turned_off }),
-            false => Observed::Same(current),
+        if matters {
+            Observed::Changed(Change { previous: old, current, turned_on, turned_off })
+        } else {
+            Observed::Same(current)
         }
     }
 }

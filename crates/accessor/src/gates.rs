@@ -30,7 +30,8 @@ const LOOK_AGAIN: Duration = Duration::from_secs(300);
 
 type Known = Result<State, NotReady>;
 
-/// Follows as long as it, or a clone of it, is there.
+/// A handle to the feature gates of this program's version. They are followed in the background as
+/// long as the handle or a clone of it exists.
 #[derive(Clone)]
 pub struct Gates {
     known: watch::Receiver<Known>,
@@ -38,19 +39,20 @@ pub struct Gates {
 }
 
 impl Gates {
-    /// `version` is that of the program, as ClusterVersion has it.
+    /// Returns the settings for a program of this version, written as `ClusterVersion` has it.
     pub fn builder(version: &str) -> Builder {
         Builder::new(version)
     }
 
-    /// For tests and bootstrap: what holds is known and does not change.
+    /// Returns gates that never change, for tests and for the bootstrap of a cluster.
     pub fn fixed(snapshot: Snapshot) -> Gates {
         let state = State { snapshot: Arc::new(snapshot), stale: None };
         let (_, known) = watch::channel(Ok(state));
         Gates { known, _tasks: Arc::new(JoinSet::new()) }
     }
 
-    /// Waits for the first answer. A gate that is needed and not known is told at once: waiting would not help.
+    /// Waits up to `wait_max` for the first snapshot. An error of the kind
+    /// [`NotReady::UnknownGates`] is returned at once, because waiting would not help.
     pub async fn ready(&self, wait_max: Duration) -> Result<Arc<Snapshot>, NotReady> {
         let mut known = self.known.clone();
         let told = |known: &Known| matches!(known, Ok(_) | Err(NotReady::UnknownGates { .. }));
@@ -59,16 +61,19 @@ impl Gates {
         known.map(|state| state.snapshot)
     }
 
+    /// The snapshot in force, or `None` before the first one.
     pub fn current(&self) -> Option<Arc<Snapshot>> {
         self.known.borrow().as_ref().ok().map(|state| state.snapshot.clone())
     }
 
-    /// What holds now, in Prometheus' text format: `feature_enabled{name,version}` and what the row is.
+    /// The snapshot in force as metrics in Prometheus' text format, such as
+    /// `feature_enabled{name,version}`.
     pub fn metrics(&self) -> String {
         metric::lines(&self.known.borrow())
     }
 
-    /// Every new state; of several in a row only the newest may be seen.
+    /// Returns a channel with the current state. It holds the newest state only, so a reader may
+    /// miss states in between.
     pub fn subscribe(&self) -> watch::Receiver<Result<State, NotReady>> {
         self.known.clone()
     }
@@ -199,10 +204,7 @@ enum LookError {
 async fn look(kube: &Kube, dev_build: bool) -> Result<(Option<FeatureGate>, Option<ClusterVersion>), LookError> {
     let place = |plural| Place::cluster(CONFIG, plural);
     let object = kube.get(&place(FeatureGate::PLURAL), FeatureGate::NAME).await?;
-    let version = match dev_build {
-        true => kube.get(&place(ClusterVersion::PLURAL), ClusterVersion::NAME).await?,
-        false => None,
-    };
+    let version = if dev_build { kube.get(&place(ClusterVersion::PLURAL), ClusterVersion::NAME).await? } else { None };
     Ok((object.map(serde_json::from_value).transpose()?, version.map(serde_json::from_value).transpose()?))
 }
 

@@ -18,6 +18,8 @@ use crate::sink::{Filter, Format, SinkError, render};
 const BYTES_MAX: u64 = 16 << 20;
 const ATTEMPTS_MAX: u32 = 5;
 
+/// A file with the gates of a row. It is rewritten whenever its contents are wrong or it was
+/// removed.
 #[derive(Debug)]
 pub struct KeptFile {
     path: PathBuf,
@@ -29,29 +31,55 @@ pub struct KeptFile {
     access: Option<Access>,
 }
 
-/// How a look at the file ended.
+/// The result of [`KeptFile::keep`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kept {
-    /// It says what it should, and was left alone.
+    /// The file was right and was not written.
     Right,
-    /// It was written for the first time, or because the row has changed.
+    /// The file was written for the first time, or because the row changed.
     Written,
-    /// Somebody else had removed it.
+    /// The file had been removed by someone else, and was written again.
     RestoredRemoved,
-    /// Somebody else had changed what is kept in it.
+    /// Someone else had changed the kept part of the file, and it was written again.
     RestoredChanged,
 }
 
+/// Why [`KeptFile::keep`] failed. The file is unchanged.
 #[derive(Debug, thiserror::Error)]
 pub enum KeepError {
+    /// The file exists and could not be read.
     #[error("failed to read {}", path.display())]
-    Read { path: PathBuf, source: io::Error },
+    Read {
+        /// The kept file.
+        path: PathBuf,
+        /// The error of the operating system.
+        source: io::Error,
+    },
+    /// The new contents could not be written, or could not get the owner and mode of the old file.
     #[error("failed to write {}", path.display())]
-    Write { path: PathBuf, source: io::Error },
+    Write {
+        /// The kept file.
+        path: PathBuf,
+        /// The error of the operating system.
+        source: io::Error,
+    },
+    /// The file is not suitable: not a regular file, larger than 16 MiB, not UTF-8, or constantly
+    /// rewritten by another program.
     #[error("{} cannot be kept: {why}", path.display())]
-    Odd { path: PathBuf, why: &'static str },
+    Odd {
+        /// The kept file.
+        path: PathBuf,
+        /// The reason, for the message.
+        why: &'static str,
+    },
+    /// The config file does not parse, or has no place for the list of gates.
     #[error("{} cannot be kept", path.display())]
-    Content { path: PathBuf, source: SinkError },
+    Content {
+        /// The kept file.
+        path: PathBuf,
+        /// The error of the config file.
+        source: SinkError,
+    },
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,11 +90,12 @@ struct Access {
 }
 
 impl KeptFile {
+    /// Describes the file at `path`. Nothing is read or written before [`KeptFile::keep`].
     pub fn new(path: &Path, filter: Filter, format: Format) -> KeptFile {
         KeptFile { path: path.to_owned(), filter, format, right: None, access: None }
     }
 
-    /// Looks, and writes if need be: beside the file first, then in its place.
+    /// Compares the file with `row`, and replaces it atomically if it differs.
     pub fn keep(&mut self, row: &Row) -> Result<Kept, KeepError> {
         for _ in 0..ATTEMPTS_MAX {
             if let Some(kept) = self.attempt(row, || ())? {

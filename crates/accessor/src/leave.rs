@@ -7,32 +7,35 @@ use crate::follow::Change;
 type Last = Box<dyn FnOnce() -> Pin<Box<dyn Future<Output = ()> + Send>> + Send>;
 type Hook = Box<dyn FnMut(&Change) -> Decision + Send>;
 
-/// What a hook says.
+/// The result of a hook that was called for a change of gates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Decision {
-    /// The program goes on with the new snapshot.
+    /// The program continues with the new snapshot.
     Handled,
-    /// It cannot: it leaves after all.
+    /// The program leaves, to be started again.
     Restart,
 }
 
-pub enum OnChange {
-    /// Leave the process with code 0; whoever runs it starts it again.
+/// The reaction to a change of gates.
+pub(crate) enum OnChange {
+    /// Ends the process with code 0. Its supervisor is expected to start it again.
     Leave,
+    /// Calls a hook, which decides; see [`crate::Builder::hook`].
     Hook(Hook),
-    /// Only [`crate::Gates::subscribe`] tells.
+    /// Continues; [`crate::Gates::subscribe`] reports the change.
     Notify,
 }
 
-/// How to leave.
+/// The steps of leaving the process after a change of gates.
 pub struct Leave {
-    /// Up to this long is waited, by chance, so that not all programs of a cluster start at once.
+    /// Upper bound of a random delay, so that the programs of a cluster do not all restart at once.
     pub jitter_max: Duration,
-    /// How long the last work may take.
+    /// Time limit for `last`.
     pub grace: Duration,
-    /// The last work, such as giving a lease back, so that the next need not wait for it.
+    /// The last task before the exit, such as releasing a leader lease so that the next instance
+    /// need not wait for it.
     pub last: Option<Last>,
-    /// Ends the process; tests end otherwise.
+    /// Ends the process with this exit code. Tests replace it.
     pub exit: Box<dyn FnMut(i32) + Send>,
 }
 

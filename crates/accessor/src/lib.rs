@@ -1,4 +1,5 @@
-//! For those who follow feature sets: which gates are on for *my* version, and what to do when that changes.
+//! A client for feature sets: the gates that are on for this program's version, and the reaction to
+//! their changes.
 //!
 //! ```no_run
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
@@ -8,7 +9,7 @@
 //! let gates = accessor::Gates::builder(&std::env::var("OPERATOR_IMAGE_VERSION")?)
 //!     .need(["FastPath"])          // an error at start if the version does not know it
 //!     .acknowledge("my-operator", "pod-1")
-//!     .start(kube)?;               // by default the process ends when FastPath changes, and starts anew
+//!     .start(kube)?;               // by default the process exits when FastPath changes
 //! let snapshot = gates.ready(Duration::from_secs(60)).await?;
 //! if snapshot.is_enabled("FastPath") {
 //!     // …
@@ -16,6 +17,7 @@
 //! # Ok(())
 //! # }
 //! ```
+#![warn(missing_docs)]
 
 mod asked;
 mod builder;
@@ -31,10 +33,9 @@ mod snapshot;
 
 pub use asked::Asked;
 pub use builder::{BuildError, Builder, DEV_BUILD};
-pub use cache::CacheError;
 pub use follow::{Change, Follower, NotReady, Observed};
 pub use gates::Gates;
 pub use kept_file::{KeepError, Kept, KeptFile};
 pub use kubeapi::Kube;
-pub use leave::{Decision, Leave, OnChange};
+pub use leave::{Decision, Leave};
 pub use snapshot::{ManifestError, Snapshot, Source, State};

@@ -15,7 +15,7 @@ const INFO: &str =
 const STALE: &str = "# HELP feature_gates_stale 1 while what holds is not confirmed by the cluster.\n# TYPE feature_gates_stale gauge\n";
 
 /// While nothing is known there are no gates, and what is not known is not confirmed.
-pub fn lines(known: &Result<State, NotReady>) -> String {
+pub(crate) fn lines(known: &Result<State, NotReady>) -> String {
     let stale = known.as_ref().map_or(true, |state| state.stale.is_some());
     let mut out = format!("{STALE}feature_gates_stale {}\n", u8::from(stale));
     let Ok(State { snapshot, .. }) = known else { return out };

@@ -7,35 +7,41 @@ use serde_json::{Map, Value, json};
 
 use crate::config_edit::with_list;
 
-/// Which gates are passed on. Some gates are known to break some programs, and few programs know all gates.
+/// The gates that are passed on to a program. Some gates break some programs, and few programs know
+/// all gates.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Filter {
-    /// Only these, unless it is empty.
+    /// The gates to pass on. All if it is empty.
     pub allow: BTreeSet<String>,
-    /// Never these, whatever `allow` says.
+    /// The gates not to pass on. Has precedence over `allow`.
     pub deny: BTreeSet<String>,
 }
 
+/// The form of a file with gates.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Format {
-    /// One line, `--feature-gates=A=true,B=false`.
+    /// One line `--feature-gates=A=true,B=false`.
     Args,
-    /// A list of `A=true` at this path of a config file; the rest of the file stays.
+    /// A list of `A=true` at this path of a YAML or JSON config file. The rest of the file is kept.
     Config(Vec<String>),
-    /// The row: version, enabled, disabled.
+    /// A JSON object with the fields `version`, `enabled` and `disabled` of the row.
     Json,
 }
 
+/// Why a list of gates could not be put into a config file.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SinkError {
+    /// The file is not YAML or JSON, or has several documents. Holds the details.
     #[error("the config file cannot be read: {0}")]
     Config(String),
+    /// The path of [`Format::Config`] leads through a value that is not a mapping. Holds the path
+    /// of that value.
     #[error("{0} of the config file is no mapping, so nothing can be put below it")]
     NotAMapping(String),
 }
 
 impl Filter {
-    /// Every gate that is passed on, by name.
+    /// The gates of `row` that pass the filter, with their values, sorted by name.
     pub fn gates<'a>(&'a self, row: &'a Row) -> impl Iterator<Item = (&'a str, bool)> {
         let names: BTreeSet<&String> = row.enabled.iter().chain(&row.disabled).collect();
         let passes =
@@ -44,7 +50,8 @@ impl Filter {
     }
 }
 
-/// The text of the file. `old` is what it says now; only a config file is kept in part.
+/// Returns the contents for a file. `old` is the current text, of which [`Format::Config`] keeps
+/// everything but the list.
 pub fn render(row: &Row, filter: &Filter, format: &Format, old: Option<&str>) -> Result<String, SinkError> {
     let pairs: Vec<String> = filter.gates(row).map(|(name, on)| format!("{name}={on}")).collect();
     match format {

@@ -6,49 +6,67 @@ use featureset::{Row, object::FeatureGate, yaml};
 
 use crate::asked::Asked;
 
-/// Where a snapshot comes from.
+/// The origin of a snapshot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Source {
-    /// The row in the cluster.
+    /// The row in the cluster's `FeatureGate`.
     Cluster,
-    /// The same as it was when the API answered last, from the disk.
+    /// The row that was read from the cluster in an earlier run, from [`crate::Builder::cache`].
     Cache,
-    /// Defaults that the program brought, until there is a row.
+    /// The program's own registry, until the cluster has a row; see [`crate::Builder::defaults`].
     Defaults,
+    /// A manifest; see [`Snapshot::of_manifest`].
     Manifest,
-    /// Made by hand, for tests.
+    /// Fixed values for tests; see [`Snapshot::fixed`].
     Fixed,
 }
 
+/// The values of all gates of one version at one time. It never changes, so that one task sees
+/// consistent values.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Snapshot {
+    /// The gates that are on and those that are off.
     pub row: Row,
-    /// The set that the row is made from, as `spec.featureSet` would have it: Default is empty. While the cluster keeps the rows of
-    /// a one-way set that was left, the object shows another.
+    /// The set that the row is made from, written as in `spec.featureSet`: empty for `Default`. It
+    /// differs from the object's field while the cluster keeps the rows of a one-way set that was
+    /// left. Always empty for [`Source::Defaults`] and [`Source::Fixed`].
     pub feature_set: String,
+    /// The origin of the row.
     pub source: Source,
-    /// What was asked of it, and of those before it.
+    /// Counts the queries of this snapshot and of those before it.
     pub asked: Asked,
 }
 
-/// What holds now.
+/// The snapshot in force, and whether it is confirmed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct State {
+    /// The snapshot in force.
     pub snapshot: Arc<Snapshot>,
-    /// Why the snapshot is no longer confirmed; it stays in force.
+    /// Why the cluster no longer confirms the snapshot, which stays in force. `None` if it is
+    /// confirmed.
     pub stale: Option<String>,
 }
 
+/// Why [`Snapshot::of_manifest`] failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ManifestError {
+    /// The text is not valid YAML.
     #[error(transparent)]
     Yaml(#[from] yaml::YamlError),
+    /// The text does not have exactly one `FeatureGate`.
     #[error("there are {0} FeatureGates, and one is needed")]
     Count(usize),
+    /// The `FeatureGate` does not have the expected fields. Holds the details.
     #[error("the FeatureGate cannot be read: {0}")]
     Object(String),
+    /// The `FeatureGate` has no row for the version.
     #[error("there is no row for version {version:?}; there are rows for {rows:?}")]
-    NoRow { version: String, rows: Vec<String> },
+    NoRow {
+        /// The version whose row is missing.
+        version: String,
+        /// The versions that have a row.
+        rows: Vec<String>,
+    },
 }
 
 impl Snapshot {
@@ -56,21 +74,27 @@ impl Snapshot {
         Snapshot { row, feature_set, source, asked: Asked::default() }
     }
 
-    /// `None` if this version does not know the gate. Questions are counted ([`crate::Gates::metrics`]).
+    /// Returns whether the gate is on, or `None` if this version does not have it. Counts as a
+    /// query in [`crate::Gates::metrics`].
     pub fn get(&self, gate: impl AsRef<str>) -> Option<bool> {
         self.asked.count(gate.as_ref());
         self.row.get(gate.as_ref())
     }
 
-    /// A gate that this version does not know is off. Name gates with [`crate::Builder::need`] to find that out at start.
+    /// Whether the gate is on. False also if this version does not have it; name gates with
+    /// [`crate::Builder::need`] to detect that at start. Counts as a query in
+    /// [`crate::Gates::metrics`].
     pub fn is_enabled(&self, gate: impl AsRef<str>) -> bool {
         self.get(gate).unwrap_or(false)
     }
 
+    /// The digest of the row, which is equal for rows with equal version and values. See
+    /// [`Row::digest`].
     pub fn digest(&self) -> String {
         self.row.digest()
     }
 
+    /// Returns a snapshot with these gates on and off, for tests. Its version is `fixed`.
     pub fn fixed<'a>(on: impl IntoIterator<Item = &'a str>, off: impl IntoIterator<Item = &'a str>) -> Snapshot {
         let names = |names: &mut dyn Iterator<Item = &'a str>| names.map(str::to_owned).collect();
         let row = Row {
@@ -81,7 +105,8 @@ impl Snapshot {
         Snapshot::new(row, String::new(), Source::Fixed)
     }
 
-    /// For bootstrap, before there is an API: a manifest as `lockgate gates render` writes it.
+    /// Reads the row of `version` from a manifest as `lockgate gates render` writes it, for the
+    /// bootstrap of a cluster without an API.
     pub fn of_manifest(text: &str, version: &str) -> Result<Snapshot, ManifestError> {
         let objects = yaml::objects(text)?;
         let mut found: Vec<_> = objects.into_iter().filter(|object| object["kind"] == FeatureGate::KIND).collect();

@@ -33,14 +33,14 @@ const MINOR: &str = "36";
 const PATCH: &str = "3";
 const MINOR_COMPATIBLE: &str = "35";
 
-pub struct App {
+pub(crate) struct App {
     pub api: Api,
     pub tokens: Tokens,
     pub address: String,
 }
 
 impl App {
-    pub async fn handle(self: Arc<Self>, peer: Peer, request: Request<Incoming>) -> Response<Body> {
+    pub(crate) async fn handle(self: Arc<Self>, peer: Peer, request: Request<Incoming>) -> Response<Body> {
         let began = Instant::now();
         let (parts, mut body) = request.into_parts();
         let request = Request::from_parts(parts, ());
@@ -225,10 +225,7 @@ impl App {
                 if accept::names(headers, &openapi::PROTOBUF_MEDIA) {
                     return Ok(document(&documents.v2_protobuf, request));
                 }
-                match accept::takes_json(headers) {
-                    true => Ok(document(&documents.v2, request)),
-                    false => Ok(answer::empty(406)),
-                }
+                if accept::takes_json(headers) { Ok(document(&documents.v2, request)) } else { Ok(answer::empty(406)) }
             }
             Route::OpenApi(OpenApi::V3Index) => Ok(document(&catalog.documents().index, request)),
             Route::OpenApi(OpenApi::V3(path)) => {
@@ -249,10 +246,7 @@ impl App {
 
     async fn health(&self, path: &str, query: &Query) -> Result<Response<Body>> {
         let Some(asked) = health::parse(path, query) else { return Err(Status::no_page()) };
-        let store = match asked.asks_store() {
-            true => self.api.store.reached_in(health::STORE_WAIT_MAX).await,
-            false => Ok(()),
-        };
+        let store = if asked.asks_store() { self.api.store.reached_in(health::STORE_WAIT_MAX).await } else { Ok(()) };
         Ok(asked.answer(store))
     }
 }
@@ -261,9 +255,10 @@ impl App {
 fn document(document: &Document, request: &Request<()>) -> Response<Body> {
     let tag = format!("\"{}\"", document.hash);
     let known = request.headers().get(header::IF_NONE_MATCH).is_some_and(|value| value == tag.as_str());
-    let mut response = match known {
-        true => answer::bytes_of(304, document.media, Bytes::new()),
-        false => answer::bytes_of(200, document.media, document.bytes.clone()),
+    let mut response = if known {
+        answer::bytes_of(304, document.media, Bytes::new())
+    } else {
+        answer::bytes_of(200, document.media, document.bytes.clone())
     };
     if let Ok(tag) = HeaderValue::from_str(&tag) {
         response.headers_mut().insert(header::ETAG, tag);

@@ -17,26 +17,26 @@ use crate::{
     table::Column,
 };
 
-pub use self::content::{caution, faults};
+pub(crate) use self::content::{caution, faults};
 
-pub const DEFINITIONS: (&str, &str, &str) = ("apiextensions.k8s.io", "v1", "customresourcedefinitions");
+pub(crate) const DEFINITIONS: (&str, &str, &str) = ("apiextensions.k8s.io", "v1", "customresourcedefinitions");
 /// No definition can be in these.
-pub const GROUPS: [&str; 5] =
+pub(crate) const GROUPS: [&str; 5] =
     [DEFINITIONS.0, "coordination.k8s.io", admission::GROUP, reviews::AUTHENTICATION, reviews::AUTHORIZATION];
 /// These exist always and cannot be deleted.
-pub const NAMESPACES: [&str; 4] = ["default", "kube-system", "kube-public", "kube-node-lease"];
+pub(crate) const NAMESPACES: [&str; 4] = ["default", "kube-system", "kube-public", "kube-node-lease"];
 
 /// Holds every namespace until its content is gone.
-pub const NAMESPACE_FINALIZER: &str = "kubernetes";
+pub(crate) const NAMESPACE_FINALIZER: &str = "kubernetes";
 
-pub fn resources() -> Vec<Resource> {
+pub(crate) fn resources() -> Vec<Resource> {
     let mut resources = vec![config_maps(), namespaces(), secrets(), leases(), definitions()];
     resources.extend(admission::resources());
     resources
 }
 
 /// What the built-in kinds differ in.
-pub struct Basics<'a> {
+pub(crate) struct Basics<'a> {
     pub group: &'a str,
     pub plural: &'a str,
     pub kind: &'a str,
@@ -47,7 +47,7 @@ pub struct Basics<'a> {
     pub columns: Vec<Column>,
 }
 
-pub fn resource(basics: Basics<'_>) -> Resource {
+pub(crate) fn resource(basics: Basics<'_>) -> Resource {
     let Basics { group, plural, kind, short_names, namespaced, role, schema, columns } = basics;
     // Kinds that say how the server itself behaves: what is wanted of them has a generation, and nobody overwrites it unseen.
     let governs = matches!(role, Role::Definition | Role::Policy | Role::Binding);
@@ -90,7 +90,7 @@ pub fn resource(basics: Basics<'_>) -> Resource {
     }
 }
 
-pub fn text(description: &str) -> Value {
+pub(crate) fn text(description: &str) -> Value {
     json!({"type": "string", "description": description})
 }
 
@@ -99,7 +99,7 @@ fn map_of_text(description: &str) -> Value {
 }
 
 /// Text to show; none is nothing.
-pub fn words(text: &Value) -> Value {
+pub(crate) fn words(text: &Value) -> Value {
     text.as_str().unwrap_or_default().into()
 }
 

@@ -11,21 +11,21 @@ use crate::{builtin, crd, openapi::Documents, resource::Resource};
 
 /// A custom resource definition as it is stored.
 #[derive(Clone, Debug)]
-pub struct Definition {
+pub(crate) struct Definition {
     pub key: String,
     pub revision: i64,
     pub object: Value,
 }
 
 impl Definition {
-    pub fn name(&self) -> &str {
+    pub(crate) fn name(&self) -> &str {
         self.object["metadata"]["name"].as_str().unwrap_or_default()
     }
 }
 
 type Id = (String, String, String);
 
-pub struct Catalog {
+pub(crate) struct Catalog {
     /// Every change of a definition up to this revision is in here.
     pub revision: i64,
     pub definitions: BTreeMap<String, Arc<Definition>>,
@@ -36,7 +36,7 @@ pub struct Catalog {
 }
 
 impl Catalog {
-    pub fn new(revision: i64, definitions: BTreeMap<String, Arc<Definition>>, field_gates: bool) -> Catalog {
+    pub(crate) fn new(revision: i64, definitions: BTreeMap<String, Arc<Definition>>, field_gates: bool) -> Catalog {
         let mut catalog = Catalog {
             revision,
             definitions: BTreeMap::new(),
@@ -59,7 +59,7 @@ impl Catalog {
     }
 
     /// The same with one definition changed or gone. Resources of the others are kept as they are.
-    pub fn with(&self, revision: i64, key: &str, changed: Option<Definition>) -> Catalog {
+    pub(crate) fn with(&self, revision: i64, key: &str, changed: Option<Definition>) -> Catalog {
         let others = self
             .resources
             .iter()
@@ -79,24 +79,24 @@ impl Catalog {
         next
     }
 
-    pub fn get(&self, group: &str, version: &str, plural: &str) -> Option<&Arc<Resource>> {
+    pub(crate) fn get(&self, group: &str, version: &str, plural: &str) -> Option<&Arc<Resource>> {
         self.resources.get(&(group.to_owned(), version.to_owned(), plural.to_owned()))
     }
 
     /// A resource in all its versions, its own first.
-    pub fn versions(&self, resource: &Resource) -> Vec<Arc<Resource>> {
+    pub(crate) fn versions(&self, resource: &Resource) -> Vec<Arc<Resource>> {
         let same = |other: &&Arc<Resource>| other.group == resource.group && other.plural == resource.plural;
         let mut found: Vec<Arc<Resource>> = self.resources().filter(same).cloned().collect();
         found.sort_by_key(|other| other.version != resource.version);
         found
     }
 
-    pub fn resources(&self) -> impl Iterator<Item = &Arc<Resource>> {
+    pub(crate) fn resources(&self) -> impl Iterator<Item = &Arc<Resource>> {
         self.resources.values()
     }
 
     /// One version of each namespaced resource: where objects of a namespace can lie.
-    pub fn namespaced(&self) -> Vec<Arc<Resource>> {
+    pub(crate) fn namespaced(&self) -> Vec<Arc<Resource>> {
         let mut found: BTreeMap<String, Arc<Resource>> = BTreeMap::new();
         for resource in self.resources().filter(|resource| resource.namespaced) {
             found.entry(resource.prefix()).or_insert_with(|| resource.clone());
@@ -118,7 +118,7 @@ impl Catalog {
     }
 
     /// Groups in the order of their names, the core group first, each with its versions, best first.
-    pub fn groups(&self) -> Vec<(String, Vec<String>)> {
+    pub(crate) fn groups(&self) -> Vec<(String, Vec<String>)> {
         let mut groups: BTreeMap<&str, Vec<String>> = BTreeMap::new();
         for resource in self.resources() {
             let versions = groups.entry(&resource.group).or_default();
@@ -133,18 +133,22 @@ impl Catalog {
         sorted.collect()
     }
 
-    pub fn of_version<'a>(&'a self, group: &'a str, version: &'a str) -> impl Iterator<Item = &'a Arc<Resource>> {
+    pub(crate) fn of_version<'a>(
+        &'a self,
+        group: &'a str,
+        version: &'a str,
+    ) -> impl Iterator<Item = &'a Arc<Resource>> {
         self.resources().filter(move |resource| resource.group == group && resource.version == version)
     }
 
     /// Documents that describe all of it, made when first asked for.
-    pub fn documents(&self) -> &Documents {
+    pub(crate) fn documents(&self) -> &Documents {
         self.documents.get_or_init(|| Documents::new(self))
     }
 }
 
 /// Released before beta before alpha, newer before older, anything else last: `v2, v1, v1beta2, v1alpha1, foo`.
-pub fn priority(version: &str) -> (u8, u64, u64, std::cmp::Reverse<String>) {
+pub(crate) fn priority(version: &str) -> (u8, u64, u64, std::cmp::Reverse<String>) {
     let other = (0, 0, 0, std::cmp::Reverse(version.to_owned()));
     let Some(rest) = version.strip_prefix('v') else { return other };
     let digits = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());

@@ -7,7 +7,7 @@ use crate::rest::Api;
 const EVERY: Duration = Duration::from_secs(60);
 
 /// Counts for ever. The store is asked for numbers alone, one resource after the other.
-pub async fn run(api: Api) {
+pub(crate) async fn run(api: Api) {
     let mut told = BTreeSet::new();
     loop {
         let counted = count(&api).await;

@@ -7,20 +7,20 @@ use std::fmt;
 use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 
-pub use self::yaml::yaml;
+pub(crate) use self::yaml::yaml;
 use crate::field::child;
 
 /// Deeper than any object of sense, and far from the end of the stack.
-pub const DEPTH_MAX: usize = 100;
+pub(crate) const DEPTH_MAX: usize = 100;
 
-pub struct Decoded {
+pub(crate) struct Decoded {
     pub value: Value,
     pub twice: Twice,
 }
 
 /// Fields that were given more than once. The last one counts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Twice {
+pub(crate) struct Twice {
     /// In JSON, as `spec.list[0].field`.
     pub paths: Vec<String>,
     /// In YAML, where the parser of Kubernetes tells lines, as `line 3: key "a" already set in map`.
@@ -29,7 +29,7 @@ pub struct Twice {
 
 impl Twice {
     /// Without what is at or below one of these paths.
-    pub fn beside(&self, passed: &[String]) -> Twice {
+    pub(crate) fn beside(&self, passed: &[String]) -> Twice {
         let is_in = |path: &str, passed: &String| {
             path.strip_prefix(passed.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
         };
@@ -38,20 +38,21 @@ impl Twice {
     }
 
     /// Each of them.
-    pub fn told(&self) -> Vec<String> {
+    pub(crate) fn told(&self) -> Vec<String> {
         self.paths.iter().map(|path| format!("duplicate field {path:?}")).chain(self.lines.iter().cloned()).collect()
     }
 
     /// The same as parts of a refusal, for which lines are one.
-    pub fn faults(&self) -> Vec<String> {
-        match self.lines.is_empty() {
-            true => self.told(),
-            false => vec![format!("yaml: unmarshal errors:\n  {}", self.lines.join("\n  "))],
+    pub(crate) fn faults(&self) -> Vec<String> {
+        if self.lines.is_empty() {
+            self.told()
+        } else {
+            vec![format!("yaml: unmarshal errors:\n  {}", self.lines.join("\n  "))]
         }
     }
 }
 
-pub fn json(bytes: &[u8]) -> Result<Decoded, serde_json::Error> {
+pub(crate) fn json(bytes: &[u8]) -> Result<Decoded, serde_json::Error> {
     let mut duplicates = Vec::new();
     let mut deserializer = serde_json::Deserializer::from_slice(bytes);
     let value = Seed { path: String::new(), depth: 0, duplicates: &mut duplicates }.deserialize(&mut deserializer)?;
@@ -64,14 +65,15 @@ pub fn json(bytes: &[u8]) -> Result<Decoded, serde_json::Error> {
 fn number(value: f64) -> Value {
     /// Up to here every integer has a float of its own.
     const WHOLE_MAX: f64 = 9_007_199_254_740_992.0;
-    match value.fract() == 0.0 && value.abs() <= WHOLE_MAX {
-        true => (value as i64).into(),
-        false => Number::from_f64(value).map_or(Value::Null, Value::Number),
+    if value.fract() == 0.0 && value.abs() <= WHOLE_MAX {
+        (value as i64).into()
+    } else {
+        Number::from_f64(value).map_or(Value::Null, Value::Number)
     }
 }
 
 /// How many maps and lists are within each other.
-pub fn depth(value: &Value) -> usize {
+pub(crate) fn depth(value: &Value) -> usize {
     let below = match value {
         Value::Object(map) => map.values().map(depth).max(),
         Value::Array(list) => list.iter().map(depth).max(),

@@ -15,7 +15,7 @@ use crate::{
 };
 
 /// The content type of the answer that has everything.
-pub const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
+pub(crate) const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
 /// Groups that are there without a definition, the first first.
 const ORDER: [&str; 6] = [
     "",
@@ -27,7 +27,7 @@ const ORDER: [&str; 6] = [
 ];
 
 /// Every group with its versions and resources; `/api` has the core group, `/apis` the others.
-pub fn aggregated(catalog: &Catalog, core: bool) -> Value {
+pub(crate) fn aggregated(catalog: &Catalog, core: bool) -> Value {
     let groups = groups(catalog).into_iter().filter(|(group, _)| group.is_empty() == core);
     let items: Vec<Value> = groups.map(|(group, versions)| aggregated_group(catalog, &group, &versions)).collect();
     json!({"kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2", "metadata": {}, "items": items})
@@ -86,7 +86,7 @@ fn aggregated_resource(resource: &Resource) -> Value {
 }
 
 /// Every path under which something is found.
-pub fn paths(catalog: &Catalog) -> Value {
+pub(crate) fn paths(catalog: &Catalog) -> Value {
     let mut paths: Vec<String> =
         ["/api", "/apis", "/apis/", "/metrics", "/openapi/v2", "/openapi/v3", "/version"].map(str::to_owned).into();
     for (group, versions) in groups(catalog) {
@@ -99,7 +99,7 @@ pub fn paths(catalog: &Catalog) -> Value {
     json!({"paths": paths})
 }
 
-pub fn legacy(catalog: &Catalog, asked: &Discovery, address: &str) -> Result<Value> {
+pub(crate) fn legacy(catalog: &Catalog, asked: &Discovery, address: &str) -> Result<Value> {
     match asked {
         Discovery::Core => Ok(json!({
             "kind": "APIVersions", "versions": ["v1"],

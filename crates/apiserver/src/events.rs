@@ -5,12 +5,12 @@ use serde_json::{Value, json};
 use crate::route::Target;
 
 /// Whether a request asks for a list of events.
-pub fn is_list(target: &Target, verb: &str) -> bool {
+pub(crate) fn is_list(target: &Target, verb: &str) -> bool {
     let core = target.group.is_empty() && target.version == "v1";
     core && target.plural == "events" && target.subresource.is_none() && verb == "list"
 }
 
-pub fn none(revision: i64) -> Value {
+pub(crate) fn none(revision: i64) -> Value {
     json!({"kind": "EventList", "apiVersion": "v1", "metadata": {"resourceVersion": revision.to_string()}, "items": []})
 }
 

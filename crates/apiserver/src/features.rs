@@ -2,7 +2,7 @@
 
 use featuregate::{Feature, Level, Registry, SetErrors, beta, v};
 
-pub const CRD_FIELD_LEVEL_VERSIONING: &str = "CRDFieldLevelVersioning";
+pub(crate) const CRD_FIELD_LEVEL_VERSIONING: &str = "CRDFieldLevelVersioning";
 
 static FEATURES: &[Feature] = &[Feature {
     name: CRD_FIELD_LEVEL_VERSIONING,
@@ -14,7 +14,7 @@ static FEATURES: &[Feature] = &[Feature {
 }];
 
 /// Whether gates on fields are heeded, from the text of `--feature-gates`.
-pub fn field_gates(flag: &str) -> Result<bool, SetErrors> {
+pub(crate) fn field_gates(flag: &str) -> Result<bool, SetErrors> {
     let registry = Registry::new(FEATURES).expect("the table of features is sound, as the test below sees");
     Ok(registry.parse(Level::Server, v(3, 8), flag)?.gates.enabled(CRD_FIELD_LEVEL_VERSIONING))
 }

@@ -108,7 +108,7 @@ impl fmt::Display for FieldError {
 }
 
 /// All of them in one text: one alone, several in brackets, none twice.
-pub fn join(errors: &[FieldError]) -> String {
+pub(crate) fn join(errors: &[FieldError]) -> String {
     let mut told = BTreeSet::new();
     let mut texts: Vec<String> = errors.iter().map(ToString::to_string).collect();
     texts.retain(|text| told.insert(text.clone()));
@@ -119,7 +119,7 @@ pub fn join(errors: &[FieldError]) -> String {
 }
 
 /// `spec` and `replicas` as `spec.replicas`; at the root there is nothing before the dot.
-pub fn child(path: &str, name: &str) -> String {
+pub(crate) fn child(path: &str, name: &str) -> String {
     if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") }
 }
 

@@ -10,8 +10,8 @@ mod typed;
 
 use serde_json::Value;
 
-pub use self::syntax::too_large;
-pub use self::{
+pub(crate) use self::syntax::too_large;
+pub(crate) use self::{
     definition::prune_schema,
     metadata::{METADATA, of_item, prune_items},
 };
@@ -22,12 +22,12 @@ use crate::{
     status::{Name, Result, Status},
 };
 
-pub const HEADER: &str =
+pub(crate) const HEADER: &str =
     r#"struct { APIVersion string "json:\"apiVersion,omitempty\""; Kind string "json:\"kind,omitempty\"" }"#;
 
 /// What an object should be.
 #[derive(Clone, Copy, Debug)]
-pub struct Kind<'a> {
+pub(crate) struct Kind<'a> {
     pub api_version: &'a str,
     pub kind: &'a str,
     /// Kubernetes has a type of its own for it, so that it need not say what it is.
@@ -36,7 +36,7 @@ pub struct Kind<'a> {
 
 /// How an object came to be: faults are told in other words.
 #[derive(Clone, Copy, Debug)]
-pub enum Sent<'a> {
+pub(crate) enum Sent<'a> {
     Whole(&'a [u8]),
     Patched,
 }
@@ -50,7 +50,7 @@ enum Misform {
 }
 
 /// Refuses what is no object of this kind, and brings its metadata into the form that is kept.
-pub fn check(object: &mut Value, kind: &Kind<'_>, sent: Sent<'_>) -> Result<()> {
+pub(crate) fn check(object: &mut Value, kind: &Kind<'_>, sent: Sent<'_>) -> Result<()> {
     // Kubernetes then takes it for something of which it knows no field.
     let nameless =
         kind.typed && matches!(sent, Sent::Patched) && object["kind"] == kind.kind && object["apiVersion"].is_null();
@@ -70,31 +70,28 @@ pub fn check(object: &mut Value, kind: &Kind<'_>, sent: Sent<'_>) -> Result<()> 
         return Err(Status::bad_request(why));
     }
     let found = text("kind");
-    match found == kind.kind {
-        true => Ok(()),
-        false => Err(other_kind(object, &found, kind)),
-    }
+    if found == kind.kind { Ok(()) } else { Err(other_kind(object, &found, kind)) }
 }
 
 /// Refuses objects within the object whose header or metadata have wrong types, and brings theirs into form too.
-pub fn check_embedded(object: &mut Value, schema: &Schema, kind: &Kind<'_>, sent: Sent<'_>) -> Result<()> {
+pub(crate) fn check_embedded(object: &mut Value, schema: &Schema, kind: &Kind<'_>, sent: Sent<'_>) -> Result<()> {
     let fits = embedded_fault(schema, object).map_err(|error| Misform::Unfit(error.to_string()));
     fits.map_err(|why| refusal(why, object, kind, sent))
 }
 
 /// The first fault of embedded objects in a part of an object.
-pub fn embedded_fault(schema: &Schema, value: &mut Value) -> std::result::Result<(), FieldError> {
+pub(crate) fn embedded_fault(schema: &Schema, value: &mut Value) -> std::result::Result<(), FieldError> {
     embedded::check(schema, value, "")
 }
 
 /// What the store holds may have been put there by anybody: leaves of headers and metadata, also of embedded objects, what can be
 /// that. True if they all could.
-pub fn keep_fit(schema: &Schema, object: &mut Value) -> bool {
+pub(crate) fn keep_fit(schema: &Schema, object: &mut Value) -> bool {
     embedded::keep_fit(schema, object)
 }
 
 /// Whether a text is a time as metadata has them.
-pub fn is_time(text: &str) -> bool {
+pub(crate) fn is_time(text: &str) -> bool {
     time::second(text).is_ok()
 }
 
@@ -106,7 +103,7 @@ fn read_typed(object: &mut Value, kind: &Kind<'_>) -> std::result::Result<(), Mi
 }
 
 /// The same of a configuration to apply, of which every word counts.
-pub fn check_applied(object: &Value, kind: &Kind<'_>) -> Result<()> {
+pub(crate) fn check_applied(object: &Value, kind: &Kind<'_>) -> Result<()> {
     if !object.is_object() && !object.is_null() {
         let why = patch::unlike(object, "Go value of type map[string]interface {}");
         let why = format!("error decoding YAML: error unmarshaling JSON: while decoding JSON: {why}");
@@ -127,7 +124,7 @@ pub fn check_applied(object: &Value, kind: &Kind<'_>) -> Result<()> {
 
 /// What an apply has made of an object, read as if it had been sent: bytes and times must be some, and what says nothing is not kept.
 /// Kubernetes has this text with a code of 500.
-pub fn check_made(object: &mut Value, kind: &Kind<'_>) -> Result<()> {
+pub(crate) fn check_made(object: &mut Value, kind: &Kind<'_>) -> Result<()> {
     if kind.typed {
         let version = match kind.api_version {
             version if version.contains('/') => version.to_owned(),
@@ -148,7 +145,7 @@ pub fn check_made(object: &mut Value, kind: &Kind<'_>) -> Result<()> {
 }
 
 /// For a body that is not even JSON.
-pub fn unrecognized(error: &serde_json::Error, body: &[u8], kind: &Kind<'_>) -> Box<Status> {
+pub(crate) fn unrecognized(error: &serde_json::Error, body: &[u8], kind: &Kind<'_>) -> Box<Status> {
     if let Some(number) = syntax::too_large(error, body) {
         return unfit(kind.api_version, kind.kind, kind.kind, &out_of_range(&number, "Go value"));
     }
@@ -156,17 +153,17 @@ pub fn unrecognized(error: &serde_json::Error, body: &[u8], kind: &Kind<'_>) -> 
     unrecognizable(&why, body, kind.kind)
 }
 
-pub fn out_of_range(number: &str, target: &str) -> String {
+pub(crate) fn out_of_range(number: &str, target: &str) -> String {
     format!("json: cannot unmarshal number {number} into {target} of type float64")
 }
 
 /// What is wrong with JSON, in Go's words.
-pub fn json_fault(error: &serde_json::Error, body: &[u8]) -> String {
+pub(crate) fn json_fault(error: &serde_json::Error, body: &[u8]) -> String {
     syntax::fault(error, body)
 }
 
 /// The same of one that is not YAML.
-pub fn unrecognized_yaml(error: &dyn std::fmt::Display, body: &[u8], kind: &str) -> Box<Status> {
+pub(crate) fn unrecognized_yaml(error: &dyn std::fmt::Display, body: &[u8], kind: &str) -> Box<Status> {
     unrecognizable(&format!("yaml: {error}"), body, kind)
 }
 
@@ -219,7 +216,7 @@ fn refusal(why: Misform, object: &Value, kind: &Kind<'_>, sent: Sent<'_>) -> Box
 }
 
 /// What is of one kind and cannot be taken for another.
-pub fn unfit(api_version: &str, found: &str, kind: &str, why: &str) -> Box<Status> {
+pub(crate) fn unfit(api_version: &str, found: &str, kind: &str, why: &str) -> Box<Status> {
     let version = api_version.rsplit('/').next().unwrap_or_default();
     Status::bad_request(format!("{found} in version {version:?} cannot be handled as a {kind}: {why}"))
 }

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 /// A value in the message of an error.
-pub fn shown(value: &Value) -> String {
+pub(crate) fn shown(value: &Value) -> String {
     match value {
         Value::String(text) => quote(text),
         Value::Number(number) if number.is_f64() => number.as_f64().map_or_else(|| number.to_string(), float),
@@ -13,7 +13,7 @@ pub fn shown(value: &Value) -> String {
 }
 
 /// Text in quotes, with what does not print as an escape (`%q`).
-pub fn quote(text: &str) -> String {
+pub(crate) fn quote(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 2);
     out.push('"');
     for c in text.chars() {
@@ -42,7 +42,7 @@ fn is_blank(c: char) -> bool {
 }
 
 /// A number with a fraction (`%v`): as short as can be, with an exponent from a million on.
-pub fn float(number: f64) -> String {
+pub(crate) fn float(number: f64) -> String {
     if number == 0.0 || !number.is_finite() {
         return number.to_string();
     }
@@ -55,7 +55,7 @@ pub fn float(number: f64) -> String {
 }
 
 /// JSON that can be put into a web page.
-pub fn json(value: &Value) -> String {
+pub(crate) fn json(value: &Value) -> String {
     let text = value.to_string();
     if !text.contains(['<', '>', '&', '\u{2028}', '\u{2029}']) {
         return text;

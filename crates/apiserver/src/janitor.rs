@@ -25,7 +25,7 @@ const COMPACT_EVERY: Duration = Duration::from_secs(300);
 /// The key under which API servers agree who compacts; other servers on the store use the same.
 const COMPACT_KEY: &str = "compact_rev_key";
 
-pub async fn run(api: Api) {
+pub(crate) async fn run(api: Api) {
     let mut pause = LOOK_EVERY;
     loop {
         tokio::select! {
@@ -49,9 +49,10 @@ pub(crate) async fn clean(api: &Api) -> Result<bool> {
     let mut steps = Vec::new();
     let catalog = api.catalog.borrow().clone();
     for definition in catalog.definitions.values() {
-        steps.push(match object::is_deleting(&definition.object) {
-            true => end_definition(api, &definition.key).await,
-            false => settle(api, definition, &catalog).await.map(|()| true),
+        steps.push(if object::is_deleting(&definition.object) {
+            end_definition(api, &definition.key).await
+        } else {
+            settle(api, definition, &catalog).await.map(|()| true)
         });
     }
     let namespaces = builtin_resource(Role::Namespace);
@@ -156,7 +157,7 @@ async fn empty(api: &Api, resource: &Resource, prefix: &str, user: Option<&User>
 }
 
 /// Every five minutes one of the servers compacts the store up to what it was five minutes ago.
-pub async fn compact(store: store::Store) {
+pub(crate) async fn compact(store: store::Store) {
     let (mut version, mut revision) = (0, 0);
     loop {
         tokio::time::sleep(COMPACT_EVERY).await;

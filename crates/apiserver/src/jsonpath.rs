@@ -8,13 +8,13 @@ use std::cmp::Ordering;
 use serde_json::Value;
 
 #[derive(Clone, Debug, PartialEq)]
-pub struct JsonPath {
+pub(crate) struct JsonPath {
     steps: Vec<Step>,
 }
 
 /// A path that leads to something of another shape than it is made for: there is nothing to show, not even what was found before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Unfit;
+pub(crate) struct Unfit;
 
 #[derive(Clone, Debug, PartialEq)]
 enum Step {
@@ -56,12 +56,12 @@ type Found<'a> = Result<Vec<&'a Value>, Unfit>;
 
 impl JsonPath {
     /// Reads a path such as `.spec.replicas`; the error says what is not understood.
-    pub fn parse(text: &str) -> Result<JsonPath, String> {
+    pub(crate) fn parse(text: &str) -> Result<JsonPath, String> {
         parse::steps(text).map(|steps| JsonPath { steps })
     }
 
     /// All values at the path; a field that is not there leads to none.
-    pub fn find<'a>(&'a self, value: &'a Value) -> Found<'a> {
+    pub(crate) fn find<'a>(&'a self, value: &'a Value) -> Found<'a> {
         walk(&self.steps, vec![value])
     }
 }

@@ -16,11 +16,11 @@ use crate::{
 };
 
 /// That no definition was written after those that are in a catalog.
-pub fn all_known(catalog: &Catalog) -> Guard {
+pub(crate) fn all_known(catalog: &Catalog) -> Guard {
     Guard::NothingAfter { prefix: prefix(), revision: catalog.revision }
 }
 
-pub fn prefix() -> String {
+pub(crate) fn prefix() -> String {
     store::prefix(builtin::DEFINITIONS.0, builtin::DEFINITIONS.2)
 }
 
@@ -35,7 +35,7 @@ fn definition(entry: &Entry) -> Option<Definition> {
 }
 
 /// The catalog of what is stored now.
-pub async fn load(store: &Store, field_gates: bool) -> Result<Catalog> {
+pub(crate) async fn load(store: &Store, field_gates: bool) -> Result<Catalog> {
     let page = store.list(&prefix(), None, 0, 0).await?;
     let definitions = page.entries.iter().filter_map(definition);
     let definitions: BTreeMap<String, Arc<Definition>> =
@@ -44,7 +44,7 @@ pub async fn load(store: &Store, field_gates: bool) -> Result<Catalog> {
 }
 
 /// Follows the store for ever: changes as they come, all anew when they cannot be had.
-pub async fn run(store: Store, catalog: watch::Sender<Arc<Catalog>>, metrics: Metrics, field_gates: bool) {
+pub(crate) async fn run(store: Store, catalog: watch::Sender<Arc<Catalog>>, metrics: Metrics, field_gates: bool) {
     let mut losses = store.losses();
     loop {
         follow(&store, &catalog, &metrics, &mut losses).await;

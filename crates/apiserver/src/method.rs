@@ -13,7 +13,7 @@ use crate::{
 };
 
 /// The word for what a request does; none for a method that nothing takes.
-pub fn verb(method: &Method, route: &Route, query: &Query) -> &'static str {
+pub(crate) fn verb(method: &Method, route: &Route, query: &Query) -> &'static str {
     let one = !matches!(route, Route::Resource(target) if target.name.is_none());
     let (builtin, watch) = match route {
         Route::Resource(target) => (is_builtin(&target.group), target.watch),
@@ -40,15 +40,12 @@ fn is_builtin(group: &str) -> bool {
 }
 
 /// For a path under which nothing is served.
-pub fn missing(group: &str) -> Box<Status> {
-    match is_builtin(group) {
-        true => Status::unknown_resource(),
-        false => Status::no_page(),
-    }
+pub(crate) fn missing(group: &str) -> Box<Status> {
+    if is_builtin(group) { Status::unknown_resource() } else { Status::no_page() }
 }
 
 /// Whether what is no resource takes a method, and can answer in a form that is asked for. Most of it answers all alike.
-pub fn check_other(method: &Method, route: &Route, headers: &HeaderMap) -> Result<()> {
+pub(crate) fn check_other(method: &Method, route: &Route, headers: &HeaderMap) -> Result<()> {
     let answers = match route {
         Route::Version => &accept::ANSWERS[..1],
         Route::Discovery(Discovery::Core) => &accept::ANSWERS[..],
@@ -62,7 +59,7 @@ pub fn check_other(method: &Method, route: &Route, headers: &HeaderMap) -> Resul
 }
 
 /// Whether a question can be asked in this way.
-pub fn check_review(review: Review, target: &Target, verb: &str, headers: &HeaderMap) -> Result<()> {
+pub(crate) fn check_review(review: Review, target: &Target, verb: &str, headers: &HeaderMap) -> Result<()> {
     match (&target.name, verb) {
         (Some(_), _) => Err(missing(review.group())),
         (None, "create") => accept::check_route(headers, &accept::answers(verb)),
@@ -71,7 +68,7 @@ pub fn check_review(review: Review, target: &Target, verb: &str, headers: &Heade
 }
 
 /// Whether a resource takes such a request, at a place that is not wrong.
-pub fn check(resource: &Resource, target: &Target, verb: &str, headers: &HeaderMap) -> Result<()> {
+pub(crate) fn check(resource: &Resource, target: &Target, verb: &str, headers: &HeaderMap) -> Result<()> {
     match resource.role {
         Role::Custom(_) => check_custom(resource, target, verb, headers),
         _ => check_builtin(resource, target, verb, headers),
@@ -96,9 +93,10 @@ fn check_custom(resource: &Resource, target: &Target, verb: &str, headers: &Head
     if verb == "patch" {
         patch::check_media(headers, resource.strategic)?;
     }
-    match matches!(verb, "update" | "patch") && target.name.is_none() {
-        true => Err(Status::bad_request("name must be provided")),
-        false => Ok(()),
+    if matches!(verb, "update" | "patch") && target.name.is_none() {
+        Err(Status::bad_request("name must be provided"))
+    } else {
+        Ok(())
     }
 }
 
@@ -125,7 +123,7 @@ fn check_builtin(resource: &Resource, target: &Target, verb: &str, headers: &Hea
 }
 
 /// Whether a path has a namespace where there can be none, or none where there must be one.
-pub fn misplaced(resource: &Resource, target: &Target) -> bool {
+pub(crate) fn misplaced(resource: &Resource, target: &Target) -> bool {
     target.namespace.is_some() && !resource.namespaced
         || target.namespace.is_none() && resource.namespaced && target.name.is_some()
 }

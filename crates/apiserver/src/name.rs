@@ -26,20 +26,20 @@ const SUFFIX: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
 const SUFFIX_CHARS: usize = 5;
 const PREFIX_CHARS_MAX: usize = 58;
 
-pub const LABEL_CHARS_MAX: usize = 63;
-pub const SUBDOMAIN_CHARS_MAX: usize = 253;
+pub(crate) const LABEL_CHARS_MAX: usize = 63;
+pub(crate) const SUBDOMAIN_CHARS_MAX: usize = 253;
 
-pub fn too_long(max: usize) -> String {
+pub(crate) fn too_long(max: usize) -> String {
     format!("must be no more than {max} characters")
 }
 
-pub fn is_label(text: &str) -> bool {
+pub(crate) fn is_label(text: &str) -> bool {
     let inner = |c: u8| c.is_ascii_lowercase() || c.is_ascii_digit() || c == b'-';
     !text.is_empty() && text.bytes().all(inner) && !text.starts_with('-') && !text.ends_with('-')
 }
 
 /// Why the text is no DNS label, or nothing.
-pub fn check_label(text: &str) -> Result<(), String> {
+pub(crate) fn check_label(text: &str) -> Result<(), String> {
     match text {
         _ if text.len() > LABEL_CHARS_MAX => Err(too_long(LABEL_CHARS_MAX)),
         _ if is_label(text) => Ok(()),
@@ -48,7 +48,7 @@ pub fn check_label(text: &str) -> Result<(), String> {
     }
 }
 
-pub fn check_subdomain(text: &str) -> Result<(), String> {
+pub(crate) fn check_subdomain(text: &str) -> Result<(), String> {
     match text {
         _ if text.len() > SUBDOMAIN_CHARS_MAX => Err(too_long(SUBDOMAIN_CHARS_MAX)),
         _ if text.split('.').all(is_label) => Ok(()),
@@ -57,7 +57,7 @@ pub fn check_subdomain(text: &str) -> Result<(), String> {
 }
 
 /// Why the text is no label that programs can use as a name, or nothing.
-pub fn check_dns1035(text: &str) -> Result<(), String> {
+pub(crate) fn check_dns1035(text: &str) -> Result<(), String> {
     match text {
         _ if text.len() > LABEL_CHARS_MAX => Err(too_long(LABEL_CHARS_MAX)),
         _ if is_label(text) && text.starts_with(|c: char| c.is_ascii_lowercase()) => Ok(()),
@@ -66,7 +66,7 @@ pub fn check_dns1035(text: &str) -> Result<(), String> {
 }
 
 /// Why the text cannot be a part of a path, or nothing.
-pub fn check_segment(text: &str) -> Result<(), String> {
+pub(crate) fn check_segment(text: &str) -> Result<(), String> {
     if let "." | ".." = text {
         return Err(format!("may not be '{text}'"));
     }
@@ -77,7 +77,7 @@ pub fn check_segment(text: &str) -> Result<(), String> {
 }
 
 /// Why the text is no key of a config map or secret, which can become the name of a file.
-pub fn config_key_faults(text: &str) -> Vec<String> {
+pub(crate) fn config_key_faults(text: &str) -> Vec<String> {
     let mut faults = Vec::new();
     if text.len() > SUBDOMAIN_CHARS_MAX {
         faults.push(too_long(SUBDOMAIN_CHARS_MAX));
@@ -95,7 +95,7 @@ pub fn config_key_faults(text: &str) -> Vec<String> {
 }
 
 /// Keys of labels and annotations, finalizers: `name` or `prefix/name`.
-pub fn check_qualified(text: &str) -> Result<(), String> {
+pub(crate) fn check_qualified(text: &str) -> Result<(), String> {
     match qualified_faults(text) {
         faults if faults.is_empty() => Ok(()),
         faults => Err(faults.join("; ")),
@@ -103,7 +103,7 @@ pub fn check_qualified(text: &str) -> Result<(), String> {
 }
 
 /// All that is wrong with such a key.
-pub fn qualified_faults(text: &str) -> Vec<String> {
+pub(crate) fn qualified_faults(text: &str) -> Vec<String> {
     let (prefix, name) = match text.split_once('/') {
         Some((_, name)) if name.contains('/') => return vec![QUALIFIED.to_owned()],
         Some((prefix, name)) => (Some(prefix), name),
@@ -130,7 +130,7 @@ pub fn qualified_faults(text: &str) -> Vec<String> {
     faults
 }
 
-pub fn check_label_value(text: &str) -> Result<(), String> {
+pub(crate) fn check_label_value(text: &str) -> Result<(), String> {
     match text {
         _ if text.len() > 63 => Err("must be no more than 63 bytes".to_owned()),
         _ if text.is_empty() || is_word(text) => Ok(()),
@@ -145,7 +145,7 @@ fn is_word(text: &str) -> bool {
 }
 
 /// A name nobody else is likely to have chosen.
-pub fn generate(prefix: &str) -> String {
+pub(crate) fn generate(prefix: &str) -> String {
     let mut random = [0u8; SUFFIX_CHARS];
     fill_random(&mut random);
     let cut: String = prefix.chars().take(PREFIX_CHARS_MAX).collect();
@@ -154,7 +154,7 @@ pub fn generate(prefix: &str) -> String {
 }
 
 /// A random (version 4) UUID.
-pub fn uid() -> String {
+pub(crate) fn uid() -> String {
     let mut bytes = [0u8; 16];
     fill_random(&mut bytes);
     bytes[6] = (bytes[6] & 0x0f) | 0x40;

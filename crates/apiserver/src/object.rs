@@ -6,56 +6,56 @@ use crate::{field::FieldError, name};
 
 const ANNOTATIONS_BYTES_MAX: usize = 256 * 1024;
 
-pub fn now() -> String {
+pub(crate) fn now() -> String {
     jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
 
-pub fn meta<'a>(object: &'a Value, key: &str) -> &'a str {
+pub(crate) fn meta<'a>(object: &'a Value, key: &str) -> &'a str {
     object["metadata"][key].as_str().unwrap_or_default()
 }
 
-pub fn list<'a>(object: &'a Value, key: &str) -> &'a [Value] {
+pub(crate) fn list<'a>(object: &'a Value, key: &str) -> &'a [Value] {
     object["metadata"][key].as_array().map(Vec::as_slice).unwrap_or_default()
 }
 
 /// The metadata, made if it is missing. `form::check` has seen that it is an object.
-pub fn meta_mut(object: &mut Value) -> &mut Map<String, Value> {
+pub(crate) fn meta_mut(object: &mut Value) -> &mut Map<String, Value> {
     if !object["metadata"].is_object() {
         object["metadata"] = json!({});
     }
     object["metadata"].as_object_mut().expect("metadata was just made an object")
 }
 
-pub fn set(object: &mut Value, key: &str, value: impl Into<Value>) {
+pub(crate) fn set(object: &mut Value, key: &str, value: impl Into<Value>) {
     meta_mut(object).insert(key.to_owned(), value.into());
 }
 
 /// Leaves out what an object is, where a list says it for all.
-pub fn untype(object: &mut Value) {
+pub(crate) fn untype(object: &mut Value) {
     if let Some(object) = object.as_object_mut() {
         object.retain(|key, _| key != "apiVersion" && key != "kind");
     }
 }
 
 /// Takes a field of the metadata from another object: what it has, or nothing.
-pub fn keep(object: &mut Value, key: &str, from: &Value) {
+pub(crate) fn keep(object: &mut Value, key: &str, from: &Value) {
     match from["metadata"].get(key) {
         Some(value) => set(object, key, value.clone()),
         None => drop(meta_mut(object).remove(key)),
     }
 }
 
-pub fn generation(object: &Value) -> i64 {
+pub(crate) fn generation(object: &Value) -> i64 {
     object["metadata"]["generation"].as_i64().unwrap_or_default()
 }
 
-pub fn is_deleting(object: &Value) -> bool {
+pub(crate) fn is_deleting(object: &Value) -> bool {
     !meta(object, "deletionTimestamp").is_empty()
 }
 
 /// Which rule the name of an object follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NameRule {
+pub(crate) enum NameRule {
     Label,
     Subdomain,
     /// Anything that can be a part of a path.
@@ -63,7 +63,7 @@ pub enum NameRule {
 }
 
 /// What is wrong with the metadata of an object about to be stored.
-pub fn check_metadata(object: &Value, namespaced: bool, rule: NameRule) -> Vec<FieldError> {
+pub(crate) fn check_metadata(object: &Value, namespaced: bool, rule: NameRule) -> Vec<FieldError> {
     let mut errors = Vec::new();
     let name = meta(object, "name");
     let max = match rule {
@@ -145,14 +145,14 @@ const FINALIZERS: [&str; 3] = ["foregroundDeletion", "orphan", "kubernetes"];
 const VAGUE: &str = "name is neither a standard finalizer name nor is it fully qualified";
 
 /// Those of its metadata that are not.
-pub fn check_vague(object: &Value) -> Vec<FieldError> {
+pub(crate) fn check_vague(object: &Value) -> Vec<FieldError> {
     let names = list(object, "finalizers").iter().filter_map(Value::as_str).enumerate();
     let vague = names.filter(|(_, name)| is_vague(name));
     vague.map(|(index, name)| FieldError::invalid(format!("metadata.finalizers[{index}]"), name, VAGUE)).collect()
 }
 
 /// What is wrong with the name of a finalizer of a built-in kind.
-pub fn finalizer_faults(name: &str) -> Vec<String> {
+pub(crate) fn finalizer_faults(name: &str) -> Vec<String> {
     let vague = is_vague(name).then(|| VAGUE.to_owned());
     name::qualified_faults(name).into_iter().chain(vague).collect()
 }
@@ -162,7 +162,7 @@ fn is_vague(name: &str) -> bool {
 }
 
 /// Takes out owners that are named twice, and tells which.
-pub fn dedup_owners(object: &mut Value) -> Option<String> {
+pub(crate) fn dedup_owners(object: &mut Value) -> Option<String> {
     let owners = list(object, "ownerReferences");
     let (mut kept, mut twice) = (Vec::new(), Vec::new());
     for owner in owners {
@@ -185,7 +185,7 @@ pub fn dedup_owners(object: &mut Value) -> Option<String> {
 }
 
 /// Finalizers of a custom resource that others may well have chosen too, as texts for a warning.
-pub fn doubtful_finalizers(object: &Value, old: Option<&Value>) -> Vec<String> {
+pub(crate) fn doubtful_finalizers(object: &Value, old: Option<&Value>) -> Vec<String> {
     let known = old.map(|old| list(old, "finalizers")).unwrap_or_default();
     let new = list(object, "finalizers").iter().filter(|name| !known.contains(name)).filter_map(Value::as_str);
     let doubtful = new.filter(|name| !name.contains('/') && !FINALIZERS.contains(name));

@@ -15,7 +15,7 @@ use crate::status::Result;
 const RETRY_AFTER: Duration = Duration::from_millis(500);
 
 #[derive(Clone)]
-pub struct Past {
+pub(crate) struct Past {
     newest: Arc<Mutex<Newest>>,
     /// How often it was lost.
     losses: Arc<watch::Sender<u64>>,
@@ -29,7 +29,7 @@ struct Newest {
 
 /// What was known when a call began.
 #[derive(Clone, Copy, Debug)]
-pub struct Known {
+pub(crate) struct Known {
     losses: u64,
     revision: i64,
 }
@@ -41,13 +41,13 @@ impl Default for Past {
 }
 
 impl Past {
-    pub fn known(&self) -> Known {
+    pub(crate) fn known(&self) -> Known {
         let newest = self.newest.lock();
         Known { losses: *self.losses.borrow(), revision: newest.revision }
     }
 
     /// Takes note of an answer; true if it shows that the past is lost.
-    pub fn saw(&self, before: Known, answer: Option<&ResponseHeader>) -> bool {
+    pub(crate) fn saw(&self, before: Known, answer: Option<&ResponseHeader>) -> bool {
         let Some(&ResponseHeader { cluster_id: cluster, revision, .. }) = answer else { return false };
         let mut newest = self.newest.lock();
         // What began before the loss was noticed tells of it once more, or of the past that is gone.
@@ -70,13 +70,13 @@ impl Past {
     }
 
     /// Tells when it is lost.
-    pub fn losses(&self) -> watch::Receiver<u64> {
+    pub(crate) fn losses(&self) -> watch::Receiver<u64> {
         self.losses.subscribe()
     }
 }
 
 /// Reads until it could be read. A loss after that is still to be told to who waits for `losses`.
-pub async fn read_at_last<T, F>(losses: &mut watch::Receiver<u64>, what: &str, read: impl Fn() -> F) -> T
+pub(crate) async fn read_at_last<T, F>(losses: &mut watch::Receiver<u64>, what: &str, read: impl Fn() -> F) -> T
 where
     F: Future<Output = Result<T>>,
 {

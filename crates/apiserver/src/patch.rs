@@ -8,7 +8,7 @@ mod strategic;
 use http::HeaderMap;
 use serde_json::{Map, Value};
 
-pub use self::shape::unlike;
+pub(crate) use self::shape::unlike;
 
 use crate::{
     decode::{self, DEPTH_MAX, depth},
@@ -18,13 +18,13 @@ use crate::{
     status::{Name, Result, Status},
 };
 
-pub const JSON: &str = "application/json-patch+json";
-pub const MERGE: &str = "application/merge-patch+json";
-pub const STRATEGIC: &str = "application/strategic-merge-patch+json";
-pub const APPLY: &str = "application/apply-patch+yaml";
+pub(crate) const JSON: &str = "application/json-patch+json";
+pub(crate) const MERGE: &str = "application/merge-patch+json";
+pub(crate) const STRATEGIC: &str = "application/strategic-merge-patch+json";
+pub(crate) const APPLY: &str = "application/apply-patch+yaml";
 
 #[derive(Clone, Debug)]
-pub struct Patch {
+pub(crate) struct Patch {
     change: Change,
     mode: FieldValidation,
     /// What is not as it should be and does no harm: fields that come twice, and those of operations that nobody knows.
@@ -40,34 +40,36 @@ enum Change {
 }
 
 /// Which media types a resource takes.
-pub fn accepted(strategic: bool) -> &'static [&'static str] {
+pub(crate) fn accepted(strategic: bool) -> &'static [&'static str] {
     if strategic { &[JSON, MERGE, STRATEGIC, APPLY] } else { &[JSON, MERGE, APPLY] }
 }
 
 /// Built-in kinds are behind routes, which look for themselves at what they are sent: one of several types will do.
-pub fn check_route(headers: &HeaderMap, strategic: bool) -> Result<()> {
+pub(crate) fn check_route(headers: &HeaderMap, strategic: bool) -> Result<()> {
     let name = |part: &str| part.split(';').next().unwrap_or_default().trim_matches(' ').to_owned();
-    match media(headers).split(',').any(|part| accepted(strategic).contains(&name(part).as_str())) {
-        true => Ok(()),
-        false => Err(Status::no_route_takes()),
+    if media(headers).split(',').any(|part| accepted(strategic).contains(&name(part).as_str())) {
+        Ok(())
+    } else {
+        Err(Status::no_route_takes())
     }
 }
 
 /// Whether a resource takes patches of this type.
-pub fn check_media(headers: &HeaderMap, strategic: bool) -> Result<()> {
-    match accepted(strategic).contains(&named(media(headers))) {
-        true => Ok(()),
-        false => Err(Status::unsupported_media_type(accepted(strategic))),
+pub(crate) fn check_media(headers: &HeaderMap, strategic: bool) -> Result<()> {
+    if accepted(strategic).contains(&named(media(headers))) {
+        Ok(())
+    } else {
+        Err(Status::unsupported_media_type(accepted(strategic)))
     }
 }
 
 /// Whether a body is a configuration to apply rather than a patch.
-pub fn is_apply(content_type: &str) -> bool {
+pub(crate) fn is_apply(content_type: &str) -> bool {
     named(content_type) == APPLY
 }
 
 /// The type of a body, as it is told.
-pub fn media(headers: &HeaderMap) -> &str {
+pub(crate) fn media(headers: &HeaderMap) -> &str {
     headers.get(http::header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default()
 }
 
@@ -78,7 +80,7 @@ fn named(content_type: &str) -> &str {
 
 impl Patch {
     /// Whether a patch is one at all shows when there is an object to change, as in Kubernetes.
-    pub fn parse(content_type: &str, body: &[u8], strategic: bool, mode: FieldValidation) -> Result<Patch> {
+    pub(crate) fn parse(content_type: &str, body: &[u8], strategic: bool, mode: FieldValidation) -> Result<Patch> {
         let media = named(content_type);
         if media == APPLY || !accepted(strategic).contains(&media) {
             return Err(Status::unsupported_media_type(accepted(strategic)));
@@ -95,7 +97,7 @@ impl Patch {
     }
 
     /// What the object becomes with the patch applied, which may be no object.
-    pub fn apply(&self, object: &Value) -> Result<Value> {
+    pub(crate) fn apply(&self, object: &Value) -> Result<Value> {
         let mut changed = object.clone();
         match &self.change {
             Change::Json(patch) => {
@@ -114,10 +116,7 @@ impl Patch {
             },
         }
         // Each part may be shallow enough, and what they make together could be stored and never be read again.
-        match is_deep(&changed) {
-            false => Ok(changed),
-            true => Err(misshapen("exceeded max depth")),
-        }
+        if !is_deep(&changed) { Ok(changed) } else { Err(misshapen("exceeded max depth")) }
     }
 }
 
@@ -128,9 +127,10 @@ fn not_json(error: &serde_json::Error, body: &[u8], media: &str) -> Box<Status> 
         let why = form::out_of_range(&number, target);
         return Status::bad_request(format!("error decoding patch: {why}"));
     }
-    match error.is_data() {
-        true => Status::bad_request("error decoding patch: exceeded max depth"),
-        false => Status::bad_request("invalid JSON patch"),
+    if error.is_data() {
+        Status::bad_request("error decoding patch: exceeded max depth")
+    } else {
+        Status::bad_request("invalid JSON patch")
     }
 }
 

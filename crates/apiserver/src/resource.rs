@@ -14,7 +14,7 @@ use crate::{
 
 /// What is special about a resource beyond its schema.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Role {
+pub(crate) enum Role {
     Namespace,
     Secret,
     Lease,
@@ -30,7 +30,7 @@ pub enum Role {
 
 /// Where the definition of a custom resource lies, as it was when this resource was made of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Custom {
+pub(crate) struct Custom {
     pub definition: String,
     pub definition_key: String,
     pub definition_revision: i64,
@@ -42,7 +42,7 @@ pub struct Custom {
 }
 
 #[derive(Clone, Debug)]
-pub struct Resource {
+pub(crate) struct Resource {
     pub group: String,
     pub version: String,
     pub plural: String,
@@ -89,21 +89,21 @@ pub struct Resource {
 }
 
 /// By `apiVersion`.
-pub type Schemas = std::collections::BTreeMap<String, Schema>;
+pub(crate) type Schemas = std::collections::BTreeMap<String, Schema>;
 
 impl Resource {
     /// The schema by which an object of the store is read: that of the version it is in.
-    pub fn schema_of(&self, object: &Value) -> &Schema {
+    pub(crate) fn schema_of(&self, object: &Value) -> &Schema {
         let own = self.schemas.as_ref().zip(object["apiVersion"].as_str());
         own.and_then(|(schemas, version)| schemas.get(version)).unwrap_or(&self.schema)
     }
 
-    pub fn api_version(&self) -> String {
+    pub(crate) fn api_version(&self) -> String {
         group_version(&self.group, &self.version)
     }
 
     /// Changes when the form does in which objects are stored; clients compare it, nothing more. A form that nobody can see has none.
-    pub fn storage_version_hash(&self) -> Option<String> {
+    pub(crate) fn storage_version_hash(&self) -> Option<String> {
         if self.custom().is_some_and(|custom| !custom.storage_served) {
             return None;
         }
@@ -113,32 +113,32 @@ impl Resource {
     }
 
     /// `crontabs.example.com`
-    pub fn name(&self) -> Name {
+    pub(crate) fn name(&self) -> Name {
         Name::new(&self.group, &self.plural)
     }
 
     /// `CronTab.example.com`
-    pub fn kind_name(&self) -> Name {
+    pub(crate) fn kind_name(&self) -> Name {
         Name::new(&self.group, &self.kind)
     }
 
-    pub fn prefix(&self) -> String {
+    pub(crate) fn prefix(&self) -> String {
         store::prefix(&self.group, &self.plural)
     }
 
     /// The prefix of all objects of one namespace, or of all.
-    pub fn prefix_in(&self, namespace: Option<&str>) -> String {
+    pub(crate) fn prefix_in(&self, namespace: Option<&str>) -> String {
         match namespace {
             Some(namespace) if self.namespaced => format!("{}{namespace}/", self.prefix()),
             _ => self.prefix(),
         }
     }
 
-    pub fn key(&self, namespace: Option<&str>, name: &str) -> String {
+    pub(crate) fn key(&self, namespace: Option<&str>, name: &str) -> String {
         format!("{}{name}", self.prefix_in(namespace))
     }
 
-    pub fn custom(&self) -> Option<&Custom> {
+    pub(crate) fn custom(&self) -> Option<&Custom> {
         match &self.role {
             Role::Custom(custom) => Some(custom),
             _ => None,
@@ -146,13 +146,13 @@ impl Resource {
     }
 
     /// Gates that ask for something, by the names of another version than this.
-    pub fn gated_elsewhere(&self) -> Option<&Gating> {
+    pub(crate) fn gated_elsewhere(&self) -> Option<&Gating> {
         let elsewhere = self.converter.is_some() && self.api_version() != self.stored_version;
         self.active_gating().filter(|_| elsewhere)
     }
 
     /// Gates that ask for something, by the names of this version.
-    pub fn gated_here(&self) -> Option<&Gating> {
+    pub(crate) fn gated_here(&self) -> Option<&Gating> {
         self.active_gating().filter(|_| self.gated_elsewhere().is_none())
     }
 
@@ -161,7 +161,7 @@ impl Resource {
     }
 
     /// Whether objects can be selected by a field, or why not.
-    pub fn check_selectable(&self, field: &str) -> std::result::Result<(), String> {
+    pub(crate) fn check_selectable(&self, field: &str) -> std::result::Result<(), String> {
         let by_place = match field {
             "metadata.name" => true,
             "metadata.namespace" => self.namespaced || !matches!(self.role, Role::Custom(_) | Role::Namespace),
@@ -179,11 +179,11 @@ impl Resource {
     }
 
     /// Whether a PUT makes what is not there.
-    pub fn put_makes(&self) -> bool {
+    pub(crate) fn put_makes(&self) -> bool {
         self.role == Role::Lease
     }
 
-    pub fn verbs(&self) -> &'static [&'static str] {
+    pub(crate) fn verbs(&self) -> &'static [&'static str] {
         match &self.role {
             Role::Custom(custom) if custom.emptying => &["delete", "deletecollection", "get", "list", "watch"],
             // A namespace goes away step by step, so there is no deleting of many at once.
@@ -195,7 +195,7 @@ impl Resource {
     }
 
     /// What is served under the path of an object, with what can be done there.
-    pub fn parts(&self) -> impl Iterator<Item = (&'static str, &'static [&'static str])> {
+    pub(crate) fn parts(&self) -> impl Iterator<Item = (&'static str, &'static [&'static str])> {
         const ALL: &[&str] = &["get", "patch", "update"];
         let parts = [
             ("finalize", &["update"][..], self.role == Role::Namespace),
@@ -206,6 +206,6 @@ impl Resource {
     }
 }
 
-pub fn group_version(group: &str, version: &str) -> String {
+pub(crate) fn group_version(group: &str, version: &str) -> String {
     if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") }
 }

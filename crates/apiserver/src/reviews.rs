@@ -13,13 +13,13 @@ use crate::{
     status::{Name, Result, Status},
 };
 
-pub const VERSION: &str = "v1";
-pub const AUTHORIZATION: &str = "authorization.k8s.io";
-pub const AUTHENTICATION: &str = "authentication.k8s.io";
+pub(crate) const VERSION: &str = "v1";
+pub(crate) const AUTHORIZATION: &str = "authorization.k8s.io";
+pub(crate) const AUTHENTICATION: &str = "authentication.k8s.io";
 
 /// A kind of question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Review {
+pub(crate) enum Review {
     /// May I do this?
     Access,
     /// What may I do?
@@ -29,21 +29,21 @@ pub enum Review {
 }
 
 /// In the order of their groups.
-pub const ALL: [Review; 3] = [Review::Subject, Review::Access, Review::Rules];
+pub(crate) const ALL: [Review; 3] = [Review::Subject, Review::Access, Review::Rules];
 
 impl Review {
     /// What a path asks, if it asks something.
-    pub fn of(target: &Target) -> Option<Review> {
+    pub(crate) fn of(target: &Target) -> Option<Review> {
         let is = |review: &Review| target.group == review.group() && target.plural == review.plural();
         let plain = target.version == VERSION && target.namespace.is_none() && target.subresource.is_none();
         ALL.into_iter().find(|review| plain && is(review))
     }
 
-    pub fn group(self) -> &'static str {
+    pub(crate) fn group(self) -> &'static str {
         if self == Review::Subject { AUTHENTICATION } else { AUTHORIZATION }
     }
 
-    pub fn kind(self) -> &'static str {
+    pub(crate) fn kind(self) -> &'static str {
         match self {
             Review::Access => "SelfSubjectAccessReview",
             Review::Rules => "SelfSubjectRulesReview",
@@ -51,16 +51,16 @@ impl Review {
         }
     }
 
-    pub fn plural(self) -> String {
+    pub(crate) fn plural(self) -> String {
         format!("{}s", self.singular())
     }
 
-    pub fn singular(self) -> String {
+    pub(crate) fn singular(self) -> String {
         self.kind().to_lowercase()
     }
 
     /// The form of the question.
-    pub fn resource(self) -> Resource {
+    pub(crate) fn resource(self) -> Resource {
         builtin::resource(Basics {
             group: self.group(),
             plural: &self.plural(),
@@ -97,7 +97,7 @@ impl Review {
     }
 
     /// The question with its answer, or the answer alone where Kubernetes gives no more.
-    pub fn answer(self, user: &User, mut asked: Value) -> Result<Value> {
+    pub(crate) fn answer(self, user: &User, mut asked: Value) -> Result<Value> {
         let spec = &asked["spec"];
         let mut alone = json!({"apiVersion": asked["apiVersion"], "kind": asked["kind"], "metadata": {}});
         match self {

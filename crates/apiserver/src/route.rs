@@ -1,7 +1,7 @@
 //! What a path asks for.
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Route {
+pub(crate) enum Route {
     /// `/`, which lists all there is.
     Index,
     Version,
@@ -14,7 +14,7 @@ pub enum Route {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Discovery {
+pub(crate) enum Discovery {
     /// `/api`
     Core,
     /// `/apis`
@@ -25,7 +25,7 @@ pub enum Discovery {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum OpenApi {
+pub(crate) enum OpenApi {
     V2,
     V3Index,
     /// `api/v1`, `apis/G/V`
@@ -33,7 +33,7 @@ pub enum OpenApi {
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Target {
+pub(crate) struct Target {
     pub group: String,
     pub version: String,
     pub namespace: Option<String>,
@@ -44,7 +44,7 @@ pub struct Target {
     pub watch: bool,
 }
 
-pub fn parse(path: &str) -> Route {
+pub(crate) fn parse(path: &str) -> Route {
     let path = path.strip_prefix('/').unwrap_or(path);
     let parts: Vec<&str> = path.strip_suffix('/').unwrap_or(path).split('/').collect();
     match parts.as_slice() {

@@ -13,13 +13,13 @@ use crate::{
     table::{self, Column},
 };
 
-pub const API_VERSION: &str = "autoscaling/v1";
-pub const KIND: &str = "Scale";
+pub(crate) const API_VERSION: &str = "autoscaling/v1";
+pub(crate) const KIND: &str = "Scale";
 
 /// What a scale may say.
-pub static SCHEMA: LazyLock<Schema> = LazyLock::new(|| Schema::parse(&form()));
+pub(crate) static SCHEMA: LazyLock<Schema> = LazyLock::new(|| Schema::parse(&form()));
 /// The same for those who apply.
-pub static TYPE: LazyLock<Node> = LazyLock::new(|| Node::of_object(&form()));
+pub(crate) static TYPE: LazyLock<Node> = LazyLock::new(|| Node::of_object(&form()));
 
 fn form() -> Value {
     let count = json!({"type": "integer", "format": "int32"});
@@ -31,7 +31,7 @@ fn form() -> Value {
 
 /// Where in objects the parts of a scale are.
 #[derive(Clone, Debug)]
-pub struct Scale {
+pub(crate) struct Scale {
     pub spec_replicas: Place,
     status_replicas: Place,
     selector: Option<Place>,
@@ -39,11 +39,11 @@ pub struct Scale {
     pub counts: Counts,
 }
 
-pub type Counts = BTreeMap<String, Vec<String>>;
+pub(crate) type Counts = BTreeMap<String, Vec<String>>;
 
 /// A place such as `.spec.replicas`.
 #[derive(Clone, Debug)]
-pub struct Place {
+pub(crate) struct Place {
     pub text: String,
     names: Vec<String>,
 }
@@ -126,7 +126,7 @@ impl Place {
 
 impl Scale {
     /// From `subresources.scale` of a version.
-    pub fn parse(json: &Value) -> Option<Scale> {
+    pub(crate) fn parse(json: &Value) -> Option<Scale> {
         let place = |key: &str| json[key].as_str().filter(|text| !text.is_empty()).map(Place::parse);
         Some(Scale {
             spec_replicas: place("specReplicasPath")?,
@@ -137,7 +137,7 @@ impl Scale {
     }
 
     /// The same beside the scales of all versions.
-    pub fn parse_beside<'a>(json: &Value, all: impl IntoIterator<Item = (String, &'a Value)>) -> Option<Scale> {
+    pub(crate) fn parse_beside<'a>(json: &Value, all: impl IntoIterator<Item = (String, &'a Value)>) -> Option<Scale> {
         let counts =
             all.into_iter().filter_map(|(version, json)| Some((version, Scale::parse(json)?.spec_replicas.names)));
         let counts = counts.collect();
@@ -145,7 +145,7 @@ impl Scale {
     }
 
     /// The scale of an object, as it is read. One that says nothing of how many there should be has none.
-    pub fn of(&self, object: &Value) -> Result<Value> {
+    pub(crate) fn of(&self, object: &Value) -> Result<Value> {
         if self.spec_replicas.find(object).is_none() {
             let why = format!("the spec replicas field {:?} does not exist", self.spec_replicas.text);
             return Err(Status::internal(why));
@@ -154,7 +154,7 @@ impl Scale {
     }
 
     /// The same, with 0 for what is not said.
-    pub fn draft(&self, object: &Value) -> Value {
+    pub(crate) fn draft(&self, object: &Value) -> Value {
         let count = |place: &Place| place.find(object).and_then(Value::as_i64).unwrap_or_default();
         let mut scale = json!({
             "kind": KIND, "apiVersion": API_VERSION, "metadata": {}, "spec": {"replicas": count(&self.spec_replicas)},
@@ -171,7 +171,7 @@ impl Scale {
     }
 
     /// The same for a patch, which must say how many there should be if nobody has.
-    pub fn unsaid(&self, object: &Value) -> Value {
+    pub(crate) fn unsaid(&self, object: &Value) -> Value {
         let mut scale = self.draft(object);
         if self.spec_replicas.find(object).is_none() {
             scale["spec"]["replicas"] = i32::MIN.into();
@@ -179,31 +179,30 @@ impl Scale {
         scale
     }
 
-    pub fn check_said(&self, scale: &Value) -> Result<()> {
-        match scale["spec"]["replicas"] == i32::MIN {
-            true => Err(Status::bad_request(format!(
-                "the spec replicas field {:?} cannot be empty",
-                self.spec_replicas.text
-            ))),
-            false => Ok(()),
+    pub(crate) fn check_said(&self, scale: &Value) -> Result<()> {
+        if scale["spec"]["replicas"] == i32::MIN {
+            Err(Status::bad_request(format!("the spec replicas field {:?} cannot be empty", self.spec_replicas.text)))
+        } else {
+            Ok(())
         }
     }
 
     /// Puts the wanted count of a scale into an object, if the scale has one.
-    pub fn set(&self, object: &mut Value, scale: &Value) -> Result<()> {
+    pub(crate) fn set(&self, object: &mut Value, scale: &Value) -> Result<()> {
         let replicas = &scale["spec"]["replicas"];
         if replicas.is_null() {
             return Ok(());
         }
-        match self.spec_replicas.put(object, replicas.clone()) {
-            true => Ok(()),
-            false => Err(Status::internal(format!("there is no place for {} in the object", self.spec_replicas.text))),
+        if self.spec_replicas.put(object, replicas.clone()) {
+            Ok(())
+        } else {
+            Err(Status::internal(format!("there is no place for {} in the object", self.spec_replicas.text)))
         }
     }
 
     /// What is wrong with the parts of a scale in an object about to be stored.
     /// `spec` says whether the count that is wanted is judged too.
-    pub fn check(&self, object: &Value, spec: bool) -> Vec<FieldError> {
+    pub(crate) fn check(&self, object: &Value, spec: bool) -> Vec<FieldError> {
         let wanted = Some(&self.spec_replicas).filter(|_| spec);
         let counts = wanted.into_iter().chain([&self.status_replicas]).filter_map(|place| place.fault_of_count(object));
         counts.chain(self.selector.as_ref().and_then(|place| place.fault_of_text(object))).collect()
@@ -211,7 +210,7 @@ impl Scale {
 }
 
 /// What is shown of a scale.
-pub fn columns() -> Vec<Column> {
+pub(crate) fn columns() -> Vec<Column> {
     let count = |name: &str, path: &str, description: &str| json!({"name": name, "type": "integer", "jsonPath": path, "description": description});
     let counts = [
         count("Desired", ".spec.replicas", "Number of desired replicas"),
@@ -222,7 +221,7 @@ pub fn columns() -> Vec<Column> {
 }
 
 /// What is wrong with `subresources.scale` of a definition, which stands at `path`.
-pub fn check_paths(json: &Value, path: &str) -> Vec<FieldError> {
+pub(crate) fn check_paths(json: &Value, path: &str) -> Vec<FieldError> {
     let mut errors = Vec::new();
     for (key, roots, words) in [
         ("specReplicasPath", &[".spec."][..], ".spec"),

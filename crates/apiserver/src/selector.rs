@@ -11,7 +11,7 @@ use crate::{
 };
 
 #[derive(Clone, Debug, Default)]
-pub struct Selector {
+pub(crate) struct Selector {
     labels: Vec<Requirement>,
     fields: Vec<FieldRequirement>,
 }
@@ -36,11 +36,11 @@ struct FieldRequirement {
 }
 
 /// Whether a field is one to select by.
-pub type Check<'a> = &'a dyn Fn(&str) -> std::result::Result<(), String>;
+pub(crate) type Check<'a> = &'a dyn Fn(&str) -> std::result::Result<(), String>;
 
 impl Selector {
     /// Reads both selectors; `check` says why a field is none to select by.
-    pub fn parse(labels: Option<&str>, fields: Option<&str>, check: Check<'_>) -> Result<Selector> {
+    pub(crate) fn parse(labels: Option<&str>, fields: Option<&str>, check: Check<'_>) -> Result<Selector> {
         let labels = labels::parse(labels.unwrap_or_default()).map_err(Status::bad_request)?;
         let fields = split_terms(fields.unwrap_or_default());
         let fields = fields.iter().filter(|part| !part.is_empty()).map(|part| parse_field(part, check));
@@ -48,7 +48,7 @@ impl Selector {
     }
 
     /// The LabelSelector of an object; nothing selects all.
-    pub fn of_labels(selector: &Value) -> std::result::Result<Selector, String> {
+    pub(crate) fn of_labels(selector: &Value) -> std::result::Result<Selector, String> {
         let mut labels = Vec::new();
         for (key, value) in selector["matchLabels"].as_object().into_iter().flatten() {
             let value = label_value(value.as_str().unwrap_or_default())?;
@@ -60,16 +60,16 @@ impl Selector {
         Ok(Selector { labels, fields: Vec::new() })
     }
 
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.labels.is_empty() && self.fields.is_empty()
     }
 
     /// Whether labels, name and namespace are all that it looks at.
-    pub fn is_of_head(&self) -> bool {
+    pub(crate) fn is_of_head(&self) -> bool {
         self.fields.iter().all(|field| matches!(field.field.as_str(), "metadata.name" | "metadata.namespace"))
     }
 
-    pub fn matches(&self, object: &Value) -> bool {
+    pub(crate) fn matches(&self, object: &Value) -> bool {
         let label = |key: &str| object["metadata"]["labels"].get(key).and_then(Value::as_str);
         let number = |label: Option<&str>| label.and_then(|text| text.parse::<i64>().ok());
         let labels = self.labels.iter().all(|requirement| match requirement {
@@ -86,13 +86,13 @@ impl Selector {
     }
 
     /// The one name that can match, if the selector says so: then one key is read and not all.
-    pub fn name(&self) -> Option<&str> {
+    pub(crate) fn name(&self) -> Option<&str> {
         self.fields.iter().find(|field| field.field == "metadata.name" && field.equal).map(|field| field.value.as_str())
     }
 }
 
 /// What is wrong with the LabelSelector of an object, each with its place.
-pub fn faults(selector: &Value, at: &str) -> Vec<FieldError> {
+pub(crate) fn faults(selector: &Value, at: &str) -> Vec<FieldError> {
     let labels = selector["matchLabels"].as_object().into_iter().flatten();
     let at_labels = format!("{at}.matchLabels");
     let label = |(key, value): (&String, &Value)| {

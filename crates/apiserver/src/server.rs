@@ -188,10 +188,7 @@ impl Drop for Server {
 
 /// Everywhere is nowhere to connect to: there it is this machine.
 fn reachable(address: SocketAddr) -> SocketAddr {
-    match address.ip().is_unspecified() {
-        true => SocketAddr::from(([127, 0, 0, 1], address.port())),
-        false => address,
-    }
+    if address.ip().is_unspecified() { SocketAddr::from(([127, 0, 0, 1], address.port())) } else { address }
 }
 
 fn names(options: &Options, address: SocketAddr) -> Vec<String> {

@@ -19,11 +19,11 @@ use tokio::{sync::mpsc, task::AbortHandle};
 const BYTES_MAX: usize = 1 << 20;
 const RESPONSES_MAX: usize = 1024;
 
-pub type Told = Result<Arc<WatchResponse>, Box<Canceled>>;
+pub(crate) type Told = Result<Arc<WatchResponse>, Box<Canceled>>;
 
 /// The watches of the store that are shared, by their prefix.
 #[derive(Clone, Default)]
-pub struct Shared {
+pub(crate) struct Shared {
     groups: Arc<Mutex<HashMap<String, Arc<Group>>>>,
 }
 
@@ -45,7 +45,7 @@ struct State {
 }
 
 /// A place in a group, until it is dropped.
-pub struct Member {
+pub(crate) struct Member {
     told: mpsc::UnboundedReceiver<Told>,
     id: u64,
     prefix: String,
@@ -55,13 +55,13 @@ pub struct Member {
 
 impl Shared {
     /// Lets nobody join those who are there: what they have seen is not what others will.
-    pub fn part(&self) {
+    pub(crate) fn part(&self) {
         self.groups.lock().clear();
     }
 
     /// Joins those who watch a prefix, or is the first, for whom `open` begins a watch of the store at `from`. None if the others
     /// have begun later.
-    pub fn join<S>(&self, prefix: &str, from: i64, open: impl FnOnce() -> S) -> Option<Member>
+    pub(crate) fn join<S>(&self, prefix: &str, from: i64, open: impl FnOnce() -> S) -> Option<Member>
     where
         S: Stream<Item = Result<WatchResponse, Canceled>> + Send + Unpin + 'static,
     {

@@ -49,7 +49,7 @@ pub struct Status {
     routed: bool,
 }
 
-pub type Result<T, E = Box<Status>> = std::result::Result<T, E>;
+pub(crate) type Result<T, E = Box<Status>> = std::result::Result<T, E>;
 
 impl Status {
     fn new(code: u16, reason: &'static str, message: impl Into<String>) -> Box<Status> {
@@ -273,7 +273,7 @@ impl Status {
 }
 
 /// The answer to a delete that left nothing behind.
-pub fn success(name: &Name, object: &str, uid: &str) -> Value {
+pub(crate) fn success(name: &Name, object: &str, uid: &str) -> Value {
     let mut details = json!({"name": object, "kind": name.resource, "uid": uid});
     if !name.group.is_empty() {
         details["group"] = name.group.as_str().into();

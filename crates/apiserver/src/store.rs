@@ -26,7 +26,7 @@ const ROOT: &str = "/registry";
 const CALL_SECONDS_MAX: u64 = 10;
 
 #[derive(Clone)]
-pub struct Store {
+pub(crate) struct Store {
     client: Client,
     watcher: Watcher,
     shared: Shared,
@@ -35,14 +35,14 @@ pub struct Store {
 
 /// A stored object as it lies there.
 #[derive(Clone, Debug)]
-pub struct Entry {
+pub(crate) struct Entry {
     pub key: String,
     pub value: Bytes,
     pub revision: i64,
 }
 
 /// Part of a range, as of one revision.
-pub struct Page {
+pub(crate) struct Page {
     pub entries: Vec<Entry>,
     pub revision: i64,
     /// Keys from the page's start to the range's end, so what is left is this less the entries.
@@ -52,14 +52,14 @@ pub struct Page {
 
 /// One key at one revision; 0 stands for "not there".
 #[derive(Clone, Debug)]
-pub struct Seen {
+pub(crate) struct Seen {
     pub key: String,
     pub revision: i64,
 }
 
 /// What a write relies on beside the object itself.
 #[derive(Clone, Debug)]
-pub enum Guard {
+pub(crate) enum Guard {
     /// A key is still as it was seen.
     Same(Seen),
     /// No key with this prefix was written after that revision. Keys that were deleted do not count.
@@ -85,13 +85,13 @@ impl Guard {
     }
 }
 
-pub enum Change<'a> {
+pub(crate) enum Change<'a> {
     Put(&'a [u8]),
     Delete,
 }
 
 #[derive(Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub(crate) enum Outcome {
     /// Written, at this revision.
     Done(i64),
     /// The object is not what the writer has seen.
@@ -101,7 +101,7 @@ pub enum Outcome {
 }
 
 impl Store {
-    pub async fn connect(endpoints: Vec<String>, user: Option<User>) -> Result<Store, Error> {
+    pub(crate) async fn connect(endpoints: Vec<String>, user: Option<User>) -> Result<Store, Error> {
         endpoints.iter().try_for_each(|endpoint| check_port(endpoint))?;
         let mut options =
             ConnectOptions::new().request_timeout(Duration::from_secs(CALL_SECONDS_MAX)).send_bytes_max(8 << 20);
@@ -113,7 +113,7 @@ impl Store {
         Ok(Store { client, watcher, shared: Shared::default(), past: Past::default() })
     }
 
-    pub async fn get(&self, key: &str) -> Result<Option<Entry>> {
+    pub(crate) async fn get(&self, key: &str) -> Result<Option<Entry>> {
         let known = self.past.known();
         let response = self.client.get(Get::key(key.to_owned())).await.map_err(|error| read_failed("get", error))?;
         self.saw(known, response.header.as_ref());
@@ -121,20 +121,20 @@ impl Store {
     }
 
     /// Keys that begin with `prefix`, from `start` on; `revision` 0 means now and `limit` 0 all of them.
-    pub async fn list(&self, prefix: &str, start: Option<&str>, limit: i64, revision: i64) -> Result<Page> {
+    pub(crate) async fn list(&self, prefix: &str, start: Option<&str>, limit: i64, revision: i64) -> Result<Page> {
         let end = client::prefix_end(prefix.as_bytes());
         let start = start.unwrap_or(prefix).to_owned();
         self.page(Get::range(start, end).limit(limit).revision(revision), revision).await
     }
 
     /// How many keys begin with `prefix`.
-    pub async fn count(&self, prefix: &str) -> Result<i64> {
+    pub(crate) async fn count(&self, prefix: &str) -> Result<i64> {
         let get = Get::range(prefix.to_owned(), client::prefix_end(prefix.as_bytes())).count_only();
         self.page(get, 0).await.map(|page| page.count)
     }
 
     /// One key as a page, for lists that can have one object only.
-    pub async fn one(&self, key: &str, revision: i64) -> Result<Page> {
+    pub(crate) async fn one(&self, key: &str, revision: i64) -> Result<Page> {
         let mut end = key.as_bytes().to_vec();
         end.push(0);
         let get = Get::range(key.to_owned(), end).revision(revision);
@@ -152,7 +152,7 @@ impl Store {
     }
 
     /// Whether the store answers within a time, or why not.
-    pub async fn reached_in(&self, wait: Duration) -> std::result::Result<(), String> {
+    pub(crate) async fn reached_in(&self, wait: Duration) -> std::result::Result<(), String> {
         match tokio::time::timeout(wait, self.revision()).await {
             Ok(Ok(_)) => Ok(()),
             Ok(Err(status)) => Err(status.message.clone()),
@@ -161,7 +161,7 @@ impl Store {
     }
 
     /// The newest revision, asked of the leader.
-    pub async fn revision(&self) -> Result<i64> {
+    pub(crate) async fn revision(&self) -> Result<i64> {
         let known = self.past.known();
         let response = self.client.get(Get::key(ROOT).count_only()).await.map_err(|error| read_failed("get", error))?;
         self.saw(known, response.header.as_ref());
@@ -169,7 +169,7 @@ impl Store {
     }
 
     /// Writes if the object, and all that the write relies on, are still as they were seen.
-    pub async fn write(&self, seen: &Seen, guards: &[Guard], change: Change<'_>) -> Result<Outcome> {
+    pub(crate) async fn write(&self, seen: &Seen, guards: &[Guard], change: Change<'_>) -> Result<Outcome> {
         let op: Op = match change {
             Change::Put(value) => Put::new(seen.key.clone(), value.to_vec()).into(),
             Change::Delete => Delete::key(seen.key.clone()).into(),
@@ -193,18 +193,18 @@ impl Store {
     }
 
     /// Whether all of these are still as they were seen, at one moment: for a write of which nothing is left to write.
-    pub async fn still(&self, guards: &[Guard]) -> Result<bool> {
+    pub(crate) async fn still(&self, guards: &[Guard]) -> Result<bool> {
         let response = self.client.txn(look(guards)).await.map_err(|error| read_failed("get", error))?;
         Ok(response.succeeded)
     }
 
     /// What happens to keys with `prefix` from `revision` on, with what was there before.
-    pub fn watch(&self, prefix: &str, revision: i64) -> WatchStream {
+    pub(crate) fn watch(&self, prefix: &str, revision: i64) -> WatchStream {
         self.watcher.watch(Watch::prefix(prefix.to_owned()).start_revision(revision).prev_kv())
     }
 
     /// The same, with others who watch the prefix where they are as far.
-    pub fn follow(&self, prefix: &str, revision: i64) -> BoxStream<'static, Told> {
+    pub(crate) fn follow(&self, prefix: &str, revision: i64) -> BoxStream<'static, Told> {
         match self.shared.join(prefix, revision, || self.watch(prefix, revision)) {
             Some(member) => member.boxed(),
             None => self.follow_alone(prefix, revision),
@@ -212,17 +212,17 @@ impl Store {
     }
 
     /// The same, for those who are behind: nobody else has to wait for what they are told.
-    pub fn follow_alone(&self, prefix: &str, revision: i64) -> BoxStream<'static, Told> {
+    pub(crate) fn follow_alone(&self, prefix: &str, revision: i64) -> BoxStream<'static, Told> {
         self.watch(prefix, revision).map(|told| told.map(Arc::new).map_err(Box::new)).boxed()
     }
 
     /// Asks that all watches are told how far they have come.
-    pub fn request_progress(&self) {
+    pub(crate) fn request_progress(&self) {
         self.watcher.request_progress();
     }
 
     /// Tells when what was known of the store is void.
-    pub fn losses(&self) -> tokio::sync::watch::Receiver<u64> {
+    pub(crate) fn losses(&self) -> tokio::sync::watch::Receiver<u64> {
         self.past.losses()
     }
 
@@ -259,14 +259,14 @@ fn look(guards: &[Guard]) -> Txn {
 
 /// `/registry/configmaps/`, `/registry/example.com/crontabs/`: the group is named where it has a dot, as Kubernetes does for
 /// custom resources; its own groups lie under the resource alone.
-pub fn prefix(group: &str, plural: &str) -> String {
+pub(crate) fn prefix(group: &str, plural: &str) -> String {
     match group {
         "" | "coordination.k8s.io" | "admissionregistration.k8s.io" => format!("{ROOT}/{plural}/"),
         group => format!("{ROOT}/{group}/{plural}/"),
     }
 }
 
-pub fn entry(kv: KeyValue) -> Entry {
+pub(crate) fn entry(kv: KeyValue) -> Entry {
     let key = String::from_utf8_lossy(&kv.key).into_owned();
     Entry { key, value: kv.value, revision: kv.mod_revision }
 }

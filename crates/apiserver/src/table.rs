@@ -16,7 +16,7 @@ const CREATED: &str = "CreationTimestamp is a timestamp representing the server 
     https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#metadata";
 
 #[derive(Clone, Debug)]
-pub struct Column {
+pub(crate) struct Column {
     pub name: String,
     pub kind: String,
     pub format: String,
@@ -26,7 +26,7 @@ pub struct Column {
 }
 
 #[derive(Clone, Debug)]
-pub enum Source {
+pub(crate) enum Source {
     /// What is at a path, by the type of the column.
     Path(JsonPath),
     /// What a built-in kind shows.
@@ -37,22 +37,22 @@ pub enum Source {
 
 impl Column {
     /// A column of a built-in kind.
-    pub fn cell(name: &str, kind: &str, description: &str, cell: fn(&Value) -> Value) -> Column {
+    pub(crate) fn cell(name: &str, kind: &str, description: &str, cell: fn(&Value) -> Value) -> Column {
         let (name, kind, description) = (name.to_owned(), kind.to_owned(), description.to_owned());
         Column { name, kind, format: String::new(), description, priority: 0, source: Source::Cell(cell) }
     }
 
-    pub fn name() -> Column {
+    pub(crate) fn name() -> Column {
         let name = Column::cell("Name", "string", NAME, |object| object::meta(object, "name").into());
         Column { format: "name".to_owned(), ..name }
     }
 
-    pub fn age() -> Column {
+    pub(crate) fn age() -> Column {
         Column { source: Source::Age, ..Column::cell("Age", "string", CREATED, |_| Value::Null) }
     }
 
     /// When an object was made, for kinds that nobody has written columns for.
-    pub fn created() -> Column {
+    pub(crate) fn created() -> Column {
         Column::cell("Created At", "date", CREATED, |object| object::meta(object, "creationTimestamp").into())
     }
 
@@ -83,7 +83,7 @@ impl Column {
 
 /// How much of each object goes along with its row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Include {
+pub(crate) enum Include {
     None,
     Metadata,
     Object,
@@ -91,7 +91,7 @@ pub enum Include {
 
 /// How a table is to look.
 #[derive(Clone, Copy, Debug)]
-pub struct Look {
+pub(crate) struct Look {
     pub include: Include,
     pub meta: Meta,
     /// Whether columns are told; they are not for all but the first table of a watch.
@@ -99,7 +99,7 @@ pub struct Look {
 }
 
 /// A Table of these objects. Their parts are moved into it: `json!` would copy them.
-pub fn table(columns: &[Column], objects: Vec<Value>, metadata: Value, look: Look) -> Value {
+pub(crate) fn table(columns: &[Column], objects: Vec<Value>, metadata: Value, look: Look) -> Value {
     let now = jiff::Timestamp::now();
     let rows = objects.into_iter().map(|object| row(columns, object, look, now)).collect();
     let definitions = look.headers.then(|| columns.iter().map(Column::definition).collect::<Vec<_>>());
@@ -120,26 +120,26 @@ fn row(columns: &[Column], object: Value, look: Look, now: jiff::Timestamp) -> V
 }
 
 /// The metadata of an object alone.
-pub fn partial(mut object: Value, meta: Meta) -> Value {
+pub(crate) fn partial(mut object: Value, meta: Meta) -> Value {
     let mut part = json!({"kind": "PartialObjectMetadata", "apiVersion": meta.api_version()});
     part["metadata"] = object["metadata"].take();
     part
 }
 
 /// Columns of a custom resource, after its name. One that cannot be read ends them.
-pub fn custom_columns(definitions: &[Value]) -> Vec<Column> {
+pub(crate) fn custom_columns(definitions: &[Value]) -> Vec<Column> {
     let age = [creation()];
     let definitions = if definitions.is_empty() { &age } else { definitions };
     std::iter::once(Column::name()).chain(definitions.iter().map_while(Column::custom)).collect()
 }
 
 /// The column that a definition has if it has no other.
-pub fn creation() -> Value {
+pub(crate) fn creation() -> Value {
     json!({"name": "Age", "type": "date", "description": CREATED, "jsonPath": ".metadata.creationTimestamp"})
 }
 
 /// Metadata of a table that shows one object.
-pub fn version_of(object: &Value) -> Value {
+pub(crate) fn version_of(object: &Value) -> Value {
     match object::meta(object, "resourceVersion") {
         // What is not stored has none.
         "" => json!({}),

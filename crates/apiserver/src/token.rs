@@ -11,22 +11,22 @@ use crate::{
 const VERSION: &str = "meta.k8s.io/v1";
 
 /// Go on at the newest revision, as the one of the first page is gone.
-pub const INCONSISTENT: i64 = -1;
+pub(crate) const INCONSISTENT: i64 = -1;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Token {
+pub(crate) struct Token {
     pub revision: i64,
     /// The first key of the next page, without the prefix of the list.
     pub start: String,
 }
 
 impl Token {
-    pub fn encode(&self) -> String {
+    pub(crate) fn encode(&self) -> String {
         let json = json!({"v": VERSION, "rv": self.revision, "start": self.start});
         URL_SAFE_NO_PAD.encode(json.to_string())
     }
 
-    pub fn decode(text: &str) -> Result<Token> {
+    pub(crate) fn decode(text: &str) -> Result<Token> {
         Token::read(text)
             .map_err(|why| Status::bad_request(format!("invalid continue token: continue key is not valid: {why}")))
     }

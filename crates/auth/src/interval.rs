@@ -26,11 +26,11 @@ pub(crate) struct Interval {
 }
 
 impl Interval {
-    pub fn new(begin: &[u8], end: &[u8]) -> Interval {
+    pub(crate) fn new(begin: &[u8], end: &[u8]) -> Interval {
         Interval { begin: Bytes::copy_from_slice(begin), end: Bytes::copy_from_slice(end) }
     }
 
-    pub fn point(key: &[u8]) -> Interval {
+    pub(crate) fn point(key: &[u8]) -> Interval {
         Interval::new(key, &[key, b"\0"].concat())
     }
 
@@ -77,7 +77,7 @@ pub(crate) struct Tree {
 }
 
 impl Tree {
-    pub fn build(intervals: impl IntoIterator<Item = Interval>, order: Order) -> Tree {
+    pub(crate) fn build(intervals: impl IntoIterator<Item = Interval>, order: Order) -> Tree {
         let nil = Node::new(Interval::new(b"", b""), NIL, false);
         let mut tree = Tree { nodes: vec![nil], root: NIL };
         for interval in intervals {
@@ -88,7 +88,7 @@ impl Tree {
     }
 
     /// Whether some interval meets it.
-    pub fn meets(&self, wanted: &Interval) -> bool {
+    pub(crate) fn meets(&self, wanted: &Interval) -> bool {
         let mut at = self.root;
         while at != NIL && wanted.side(&self.nodes[at].interval).is_ne() {
             let [left, right] = self.nodes[at].children;
@@ -99,7 +99,7 @@ impl Tree {
     }
 
     /// Whether the intervals that meet it, taken together, leave none of it out.
-    pub fn covers(&self, wanted: &Interval) -> bool {
+    pub(crate) fn covers(&self, wanted: &Interval) -> bool {
         let mut reach: Option<Interval> = None;
         let whole = self.visit(self.root, wanted, &mut |found| match &mut reach {
             None => {

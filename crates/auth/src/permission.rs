@@ -21,7 +21,7 @@ pub(crate) struct Permissions {
 
 impl Permissions {
     /// Roles that are not stored allow nothing.
-    pub fn merge(user: &User, roles: &BTreeMap<Bytes, Role>, order: Order) -> Permissions {
+    pub(crate) fn merge(user: &User, roles: &BTreeMap<Bytes, Role>, order: Order) -> Permissions {
         let roles = user.roles.iter().filter_map(|name| roles.get(name.as_bytes()));
         let all: Vec<_> = roles.flat_map(|role| &role.key_permission).collect();
         let tree = |access| Tree::build(all.iter().filter(|p| gives(p, access)).map(|p| range_of(p)), order);
@@ -29,7 +29,7 @@ impl Permissions {
     }
 
     /// An empty end means the key alone, and the byte 0 all keys from there on.
-    pub fn allow(&self, access: Access, key: &[u8], range_end: &[u8]) -> bool {
+    pub(crate) fn allow(&self, access: Access, key: &[u8], range_end: &[u8]) -> bool {
         let tree = match access {
             Access::Read => &self.read,
             Access::Write => &self.write,

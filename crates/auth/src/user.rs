@@ -21,10 +21,8 @@ impl Store {
         }
         // Stored even if they were not given.
         let options = r.options.unwrap_or_default();
-        let password = match options.no_password {
-            true => Bytes::new(),
-            false => password::select(&r.password, &r.hashed_password, salt)?,
-        };
+        let password =
+            if options.no_password { Bytes::new() } else { password::select(&r.password, &r.hashed_password, salt)? };
         let user = User { name: r.name.clone().into(), password, roles: Vec::new(), options: Some(options) };
         Ok(self.counted(vec![Write::User(user)]))
     }
@@ -40,9 +38,10 @@ impl Store {
     /// A user without password loses nothing and gets none; the request counts all the same.
     pub(crate) fn user_change_password(&self, r: &AuthUserChangePasswordRequest, salt: Salt) -> Result<Change, Error> {
         let user = self.user(&r.name)?;
-        let password = match user.options.is_some_and(|options| options.no_password) {
-            true => Bytes::new(),
-            false => password::select(&r.password, &r.hashed_password, salt)?,
+        let password = if user.options.is_some_and(|options| options.no_password) {
+            Bytes::new()
+        } else {
+            password::select(&r.password, &r.hashed_password, salt)?
         };
         Ok(self.counted(vec![Write::User(User { password, ..user.clone() })]))
     }

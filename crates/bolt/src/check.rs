@@ -8,10 +8,12 @@ use crate::{
     page::{BUCKET_HEADER, DEPTH_MAX, ELEMENT_BUCKET, FLAG_FREELIST, PAGE_HEADER, Page, Pages, u64_at},
 };
 
-/// Something wrong in a file.
+/// A fault that [`crate::ReadTx::check`] found in a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
+    /// Number of the faulty page. 0 if the fault cannot be attributed to a page.
     pub page: u64,
+    /// A description of the fault for people, without the page number.
     pub what: String,
 }
 

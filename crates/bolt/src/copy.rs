@@ -7,7 +7,8 @@ use crate::{
     tx_read::ReadTx,
 };
 
-/// Reads like a file that holds one state. Pages the state does not use are copied too, whatever is on them.
+/// A reader that yields a database file with one committed state. It also copies the pages that the
+/// state does not use, with whatever they contain.
 pub struct Copy {
     tx: ReadTx,
     /// The two meta pages.
@@ -25,20 +26,22 @@ impl Copy {
         Copy { tx, head, at: 0 }
     }
 
-    /// Length of the whole copy in bytes.
+    /// Length of the whole copy in bytes, however much has been read.
     pub fn len(&self) -> u64 {
         self.tx.size()
     }
 
+    /// Always false: even an empty database has four pages.
     pub fn is_empty(&self) -> bool {
         false
     }
 
-    /// Bytes not read yet.
+    /// The number of bytes that have not been read yet.
     pub fn remaining(&self) -> u64 {
         self.len() - self.at
     }
 
+    /// The read transaction whose state is copied.
     pub fn tx(&self) -> &ReadTx {
         &self.tx
     }

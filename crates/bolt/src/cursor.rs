@@ -9,7 +9,8 @@ use crate::{
 /// A key and its value, borrowed from the transaction.
 pub type Pair<'a> = (&'a [u8], &'a [u8]);
 
-/// A bucket as a transaction sees it. Cheap to copy; what it returns lives as long as the transaction.
+/// A bucket in the state that a transaction sees. Cheap to copy; the slices that it returns live as
+/// long as the transaction.
 #[derive(Clone, Copy)]
 pub struct Bucket<'a> {
     pub(crate) source: Source<'a>,
@@ -35,13 +36,14 @@ impl<'a> Bucket<'a> {
         Ok(Bucket { source, root: Level::Page(root), sequence })
     }
 
-    /// The value of `key`; `None` if it is absent or holds a nested bucket.
+    /// Returns the value of `key`, or `None` if it is absent or holds a nested bucket.
     pub fn get(&self, key: &[u8]) -> Result<Option<&'a [u8]>, Error> {
         let found = self.root.find(self.source, key)?;
         Ok(found.filter(|found| !found.is_bucket).map(|found| found.value))
     }
 
-    /// A bucket nested in this one, for reading.
+    /// Returns a nested bucket, or `None` if `name` is absent. A plain value under `name` is
+    /// [`Error::NotBucket`].
     pub fn bucket(&self, name: &[u8]) -> Result<Option<Bucket<'a>>, Error> {
         match self.root.find(self.source, name)? {
             None => Ok(None),
@@ -50,21 +52,24 @@ impl<'a> Bucket<'a> {
         }
     }
 
+    /// Returns a cursor without a position. Place it with [`Cursor::first`], [`Cursor::last`] or
+    /// [`Cursor::seek`].
     pub fn cursor(&self) -> Cursor<'a> {
         Cursor { source: self.source, root: self.root, stack: Vec::new() }
     }
 
-    /// Pairs with `from <= key`, and `key < to` if there is a `to`, in key order.
+    /// Iterates over the pairs with `from <= key`, and `key < to` if `to` is given, in key order.
     pub fn range(&self, from: &[u8], to: Option<&[u8]>) -> Range<'a> {
         Range { cursor: self.cursor(), start: Some(from.into()), to: to.map(Into::into) }
     }
 
-    /// Every pair, in key order.
+    /// Iterates over all pairs in key order. Nested buckets are omitted.
     pub fn iter(&self) -> Range<'a> {
         self.range(b"", None)
     }
 
-    /// The counter that bbolt keeps in a bucket.
+    /// The bucket's sequence number (bbolt's `Bucket.Sequence`). The engine stores it and never
+    /// changes it itself.
     pub fn sequence(&self) -> u64 {
         self.sequence
     }
@@ -79,7 +84,8 @@ impl<'a> IntoIterator for Bucket<'a> {
     }
 }
 
-/// A position in a bucket. A nested bucket shows as its name with an empty value, see [`Cursor::is_bucket`].
+/// A position in a bucket. For a nested bucket it returns the name with an empty value; see
+/// [`Cursor::is_bucket`].
 #[derive(Clone)]
 pub struct Cursor<'a> {
     source: Source<'a>,
@@ -95,20 +101,23 @@ enum Edge {
 }
 
 impl<'a> Cursor<'a> {
+    /// Moves to the first pair. `None` if the bucket is empty.
     pub fn first(&mut self) -> Result<Option<Pair<'a>>, Error> {
         self.restart();
         self.descend(self.root, Edge::First)?;
         self.settle_forward()
     }
 
+    /// Moves to the last pair. `None` if the bucket is empty.
     pub fn last(&mut self) -> Result<Option<Pair<'a>>, Error> {
         self.restart();
         self.descend(self.root, Edge::Last)?;
         self.settle_backward()
     }
 
-    /// Moves to `key` or, if it is absent, to the next key. If there is none the cursor is past the end, where
-    /// [`Cursor::prev`] has nothing to go back from: the key before is then [`Cursor::last`].
+    /// Moves to `key`, or to the next greater key if `key` is absent. Returns `None` if there is no
+    /// such key; the cursor is then past the end, and [`Cursor::prev`] returns `None`, too: call
+    /// [`Cursor::last`] instead.
     pub fn seek(&mut self, key: &[u8]) -> Result<Option<Pair<'a>>, Error> {
         self.restart();
         let mut level = self.root;
@@ -124,7 +133,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Moves on by one. Before any other move, and after the end, there is nothing to move on from.
+    /// Moves to the next pair. `None` at the end, and before the cursor was first placed.
     #[expect(clippy::should_implement_trait, reason = "a cursor also goes back and fails; `Range` is the iterator")]
     pub fn next(&mut self) -> Result<Option<Pair<'a>>, Error> {
         match self.stack.last_mut() {
@@ -134,7 +143,7 @@ impl<'a> Cursor<'a> {
         self.settle_forward()
     }
 
-    /// Moves back by one.
+    /// Moves to the pair before. `None` at the beginning, and if the cursor has no position.
     pub fn prev(&mut self) -> Result<Option<Pair<'a>>, Error> {
         if self.stack.is_empty() {
             return Ok(None);
@@ -143,7 +152,7 @@ impl<'a> Cursor<'a> {
         self.settle_backward()
     }
 
-    /// Whether the cursor stands on a nested bucket.
+    /// Whether the current key holds a nested bucket.
     pub fn is_bucket(&self) -> bool {
         let Some((level, i)) = self.stack.last() else { return false };
         *i < level.count() && level.leaf(self.source, *i).is_ok_and(|(flags, ..)| flags & ELEMENT_BUCKET != 0)
@@ -229,7 +238,7 @@ impl<'a> Cursor<'a> {
     }
 }
 
-/// Iterator over a range of a bucket. Nested buckets are left out.
+/// An iterator over a key range of a bucket. It omits nested buckets, and ends after an error.
 pub struct Range<'a> {
     cursor: Cursor<'a>,
     start: Option<Box<[u8]>>,

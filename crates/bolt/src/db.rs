@@ -23,22 +23,27 @@ use crate::{
     tx_write::WriteTx,
 };
 
+/// The settings for opening a file.
 #[derive(Clone, Debug)]
 pub struct Options {
+    /// Opens the file without write access, under a shared lock. [`Db::begin_write`] then fails.
     pub read_only: bool,
-    /// Page size of a new file; the machine's memory page size if `None`. An existing file has its own.
+    /// Page size of a new file in bytes. `None` takes the memory page size of the machine. Ignored
+    /// for an existing file.
     pub page_size: Option<usize>,
-    /// How long to wait for another process to let go of the file: `None` for ever, zero not at all.
+    /// How long to wait for another process to release the lock on the file. `None` waits without
+    /// limit, zero does not wait.
     pub lock_timeout: Option<Duration>,
-    /// Address space set aside for the map, so that growth up to this size needs no new map.
+    /// Address space in bytes to reserve for the map, so that the file can grow to this size
+    /// without a new map.
     pub mmap_bytes: u64,
-    /// Leaves out every fsync. A crash may then lose or tear the file.
+    /// Omits every fsync. A crash of the machine may then lose commits or corrupt the file.
     pub no_sync: bool,
-    /// Keeps the file's pages in memory.
+    /// Locks the file's pages in memory (`mlock`).
     pub mlock: bool,
-    /// Makes a new file if there is none.
+    /// Creates the file if it does not exist.
     pub create: bool,
-    /// Permissions of a new file.
+    /// Unix permissions of a new file, before the umask.
     pub mode: u32,
 }
 
@@ -57,21 +62,25 @@ impl Default for Options {
     }
 }
 
-/// Numbers about the last committed state.
+/// Figures about the last committed state.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stats {
+    /// Size of a page in bytes.
     pub page_size: u64,
-    /// Pages the file spans, free ones included.
+    /// Pages that the state spans, including free pages. The file may be longer.
     pub pages: u64,
-    /// Pages that the next commit may write.
+    /// Pages that the next commit may overwrite. Always 0 in a file opened read-only.
     pub free_pages: u64,
-    /// Freed pages that wait for readers to end.
+    /// Freed pages that an open read transaction still needs.
     pub pending_pages: u64,
+    /// Read transactions that are open; clones of one count once.
     pub open_readers: u64,
+    /// Id of the transaction that committed the state.
     pub txid: u64,
 }
 
-/// An open file. Clones share it; it is closed and unlocked when the last of them and of its transactions is gone.
+/// An open database file. Clones share it. The file is closed and unlocked when the last clone and
+/// the last transaction are dropped.
 #[derive(Clone)]
 pub struct Db {
     inner: Arc<Inner>,
@@ -106,7 +115,8 @@ pub(crate) struct Writer {
 }
 
 impl Db {
-    /// Opens `path`, making a new file if `options` say so, and takes bbolt's lock on it.
+    /// Opens `path`, creating the file if `options` allow it, and takes the lock on it that bbolt
+    /// takes.
     pub fn open(path: &Path, options: Options) -> Result<Db, OpenError> {
         let fail = |op| move |source| OpenError::Io { path: path.into(), op, source };
         let is_new = !path.exists();
@@ -125,7 +135,8 @@ impl Db {
         Ok(db)
     }
 
-    /// Opens a file given as a [`Disk`]; `path` is for messages only, and locking is up to the caller.
+    /// Opens a file given as a [`Disk`]. `path` appears in messages only. The caller is responsible
+    /// for locking.
     pub fn open_disk(disk: Arc<dyn Disk>, path: &Path, options: Options) -> Result<Db, OpenError> {
         let fail = |op| move |source| OpenError::Io { path: path.into(), op, source };
         let file_len = disk.len().map_err(fail("get the length of"))?;
@@ -143,10 +154,8 @@ impl Db {
         if options.mlock {
             map.lock_memory(file_len as usize).map_err(fail("lock in memory"))?;
         }
-        let writer = match options.read_only {
-            true => None,
-            false => Some(Box::new(open::first_writer(&map, &meta, file_len, path)?)),
-        };
+        let writer =
+            if options.read_only { None } else { Some(Box::new(open::first_writer(&map, &meta, file_len, path)?)) };
         let free_pages = writer.as_ref().map_or(0, |writer| writer.out.free.free_pages());
         let shared = Shared { meta, map: Arc::new(map), readers: BTreeMap::new(), free_pages, pending_pages: 0 };
         let inner = Inner {
@@ -160,7 +169,7 @@ impl Db {
         Ok(Db { inner: Arc::new(inner) })
     }
 
-    /// A view of the last committed state. Never waits for the writer.
+    /// Starts a read transaction on the last committed state. Never waits for the writer.
     pub fn begin_read(&self) -> ReadTx {
         let (map, meta) = {
             let mut shared = self.inner.shared.lock();
@@ -171,7 +180,7 @@ impl Db {
         ReadTx::new(View { db: self.inner.clone(), map, meta })
     }
 
-    /// The write transaction; waits until the one before has ended.
+    /// Starts the write transaction. Waits until the previous one has ended.
     pub fn begin_write(&self) -> Result<WriteTx, Error> {
         if self.inner.options.read_only {
             return Err(Error::ReadOnly);
@@ -198,11 +207,13 @@ impl Db {
         Ok(WriteTx::new(self.inner.clone(), writer, map, meta))
     }
 
-    /// Bytes the last committed state spans, free pages included.
+    /// Size in bytes of the last committed state, including free pages. The file itself may be
+    /// longer.
     pub fn size(&self) -> u64 {
         self.inner.shared.lock().meta.bytes()
     }
 
+    /// Returns figures about the last committed state.
     pub fn stats(&self) -> Stats {
         let shared = self.inner.shared.lock();
         Stats {
@@ -215,20 +226,23 @@ impl Db {
         }
     }
 
+    /// The path that the file was opened with.
     pub fn path(&self) -> &Path {
         &self.inner.path
     }
 
+    /// Whether the file was opened with [`Options::read_only`].
     pub fn is_read_only(&self) -> bool {
         self.inner.options.read_only
     }
 
-    /// Makes everything written so far durable; needed only after commits with `no_sync`.
+    /// Makes all earlier writes durable. Needed only after commits with [`Options::no_sync`].
     pub fn sync(&self) -> Result<(), Error> {
         self.inner.disk.sync().map_err(|source| Error::Io { op: "sync the file", source })
     }
 
-    /// Lets go of the memory that reading has mapped in. The system still caches the pages, so this costs little.
+    /// Releases the mapped memory that reads have filled. The system keeps the pages cached, so the
+    /// next reads stay cheap.
     pub fn release_memory(&self) {
         let shared = self.inner.shared.lock();
         shared.map.release(shared.meta.bytes() as usize);
@@ -236,7 +250,7 @@ impl Db {
 }
 
 impl Inner {
-    pub fn end_read(&self, txid: u64) {
+    pub(crate) fn end_read(&self, txid: u64) {
         let mut shared = self.shared.lock();
         if let Some(n) = shared.readers.get_mut(&txid) {
             *n -= 1;
@@ -246,24 +260,24 @@ impl Inner {
         }
     }
 
-    pub fn oldest_reader(&self) -> Option<u64> {
+    pub(crate) fn oldest_reader(&self) -> Option<u64> {
         self.shared.lock().readers.keys().next().copied()
     }
 
     /// Makes a committed state the one that new transactions see.
-    pub fn publish(&self, meta: Meta, map: Arc<Map>, free: &FreeList) {
+    pub(crate) fn publish(&self, meta: Meta, map: Arc<Map>, free: &FreeList) {
         let mut shared = self.shared.lock();
         (shared.meta, shared.map) = (meta, map);
         (shared.free_pages, shared.pending_pages) = (free.free_pages(), free.held_pages());
     }
 
-    pub fn give_back(&self, writer: Box<Writer>) {
+    pub(crate) fn give_back(&self, writer: Box<Writer>) {
         *self.writer.lock() = Some(writer);
         self.writer_back.notify_one();
     }
 
     /// A map of at least `bytes`, the old one if it reaches that far.
-    pub fn map_for(&self, map: Arc<Map>, bytes: u64) -> io::Result<Arc<Map>> {
+    pub(crate) fn map_for(&self, map: Arc<Map>, bytes: u64) -> io::Result<Arc<Map>> {
         if bytes <= map.reserve() as u64 {
             return Ok(map);
         }

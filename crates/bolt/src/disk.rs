@@ -12,19 +12,25 @@ use rustix::{
     mm::{Advice, MapFlags, ProtFlags},
 };
 
-/// A file that can be read, written at an offset, made durable and mapped.
+/// A file that can be read, written at an offset, made durable and mapped. Tests implement it to
+/// simulate crashes.
 pub trait Disk: Send + Sync {
+    /// Length of the file in bytes.
     fn len(&self) -> io::Result<u64>;
+    /// Whether the length is 0.
     fn is_empty(&self) -> io::Result<bool> {
         Ok(self.len()? == 0)
     }
+    /// Truncates the file, or extends it with zeros.
     fn set_len(&self, bytes: u64) -> io::Result<()>;
+    /// Fills `buf` from `offset` on. Fails if the file ends before that.
     fn read_exact_at(&self, buf: &mut [u8], offset: u64) -> io::Result<()>;
     /// Writes all of `bufs` one after the other, starting at `offset`.
     fn write_all_at(&self, bufs: &mut [IoSlice<'_>], offset: u64) -> io::Result<()>;
-    /// Returns once everything written before, and the file's length, will survive a power cut.
+    /// Returns when all earlier writes, and the length of the file, will survive a power failure.
     fn sync(&self) -> io::Result<()>;
-    /// Maps the first `reserve` bytes for reading; the file may be shorter and grow into the map.
+    /// Maps the first `reserve` bytes for reading. The file may be shorter and grow into the map
+    /// later.
     fn map(&self, reserve: usize) -> io::Result<Map>;
 }
 
@@ -78,7 +84,7 @@ pub(crate) fn try_lock(file: &File, exclusive: bool) -> io::Result<bool> {
     }
 }
 
-/// A shared, read-only map of the beginning of a file.
+/// A shared, read-only memory map of the beginning of a file. Dropping it unmaps it.
 pub struct Map {
     ptr: NonNull<u8>,
     reserve: usize,
@@ -90,6 +96,7 @@ unsafe impl Send for Map {}
 unsafe impl Sync for Map {}
 
 impl Map {
+    /// Maps the first `reserve` bytes of `file`.
     pub fn new(file: impl AsFd, reserve: usize) -> io::Result<Map> {
         // SAFETY: a fresh map at an address chosen by the kernel touches no memory of ours.
         let ptr = unsafe {
@@ -99,6 +106,7 @@ impl Map {
         Ok(Map { ptr, reserve })
     }
 
+    /// Length of the map in bytes. Bytes beyond the end of the file must not be read.
     pub fn reserve(&self) -> usize {
         self.reserve
     }

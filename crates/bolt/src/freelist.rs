@@ -47,7 +47,7 @@ struct Held {
 
 impl FreeList {
     /// Every page from 2 to `hwm` whose bit in `used` is not set.
-    pub fn from_used(used: &[u64], hwm: u64) -> FreeList {
+    pub(crate) fn from_used(used: &[u64], hwm: u64) -> FreeList {
         let mut list = FreeList { no_run: u64::MAX, starts: vec![0; LENGTHS], ..FreeList::default() };
         list.bits = used.iter().map(|word| !word).collect();
         list.bits.resize(hwm.div_ceil(64) as usize, 0);
@@ -61,16 +61,16 @@ impl FreeList {
         list
     }
 
-    pub fn free_pages(&self) -> u64 {
+    pub(crate) fn free_pages(&self) -> u64 {
         self.free
     }
 
-    pub fn held_pages(&self) -> u64 {
+    pub(crate) fn held_pages(&self) -> u64 {
         self.held
     }
 
     /// Takes `pages` adjacent free pages, the lowest there are.
-    pub fn allocate(&mut self, pages: u64) -> Option<u64> {
+    pub(crate) fn allocate(&mut self, pages: u64) -> Option<u64> {
         if pages > self.free || pages >= self.no_run {
             return None;
         }
@@ -124,7 +124,7 @@ impl FreeList {
     }
 
     /// Gives pages back that were allocated but never written into a committed state.
-    pub fn give_back(&mut self, span: Span) {
+    pub(crate) fn give_back(&mut self, span: Span) {
         self.mark(span, true);
     }
 
@@ -153,7 +153,7 @@ impl FreeList {
     }
 
     /// Takes note of a commit: what it allocated, what it freed. `oldest` is the oldest reader open during it.
-    pub fn committed(&mut self, txid: u64, allocated: &[Span], freed: &[Span], oldest: Option<u64>) {
+    pub(crate) fn committed(&mut self, txid: u64, allocated: &[Span], freed: &[Span], oldest: Option<u64>) {
         for &span in freed {
             let born = self.born.remove(&span.page).unwrap_or(0);
             self.held += span.pages;
@@ -175,7 +175,7 @@ impl FreeList {
     }
 
     /// Makes freed pages free that none of the open `readers` can see. Readers that come later see newer states only.
-    pub fn release<V>(&mut self, readers: &BTreeMap<u64, V>) {
+    pub(crate) fn release<V>(&mut self, readers: &BTreeMap<u64, V>) {
         let mut look = std::mem::take(&mut self.fresh);
         let gone: Vec<u64> = self.pinned.keys().filter(|txid| !readers.contains_key(txid)).copied().collect();
         for txid in gone {

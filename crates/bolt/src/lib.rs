@@ -18,6 +18,7 @@
 //! ones, syncs them, then switches to them by writing one of two meta pages, and syncs again: after a crash the file
 //! holds the state before or the state after, whole. The free list is never stored; it is rebuilt when a file is
 //! opened. See `docs/storage-format.md` for the bytes.
+#![warn(missing_docs)]
 
 mod check;
 mod compact;
@@ -47,11 +48,14 @@ pub use error::{Error, OpenError};
 pub use tx_read::ReadTx;
 pub use tx_write::{BucketMut, CommitStats, WriteTx};
 
+/// The longest key in bytes, as in bbolt (`MaxKeySize`).
 pub const KEY_BYTES_MAX: usize = 32768;
+/// The longest value in bytes, as in bbolt (`MaxValueSize`).
 pub const VALUE_BYTES_MAX: usize = (1 << 31) - 2;
-/// Smallest page size of a new file.
+/// The smallest page size of a new file, in bytes. Page sizes are powers of two.
 pub const PAGE_SIZE_MIN: usize = 4096;
+/// The largest page size in bytes, of new and of existing files.
 pub const PAGE_SIZE_MAX: usize = 65536;
-/// How full pages are made by splits unless a bucket says otherwise.
+/// The fraction of a page that a split fills, unless [`BucketMut::set_fill`] sets another.
 pub const FILL_DEFAULT: f32 = 0.5;
 pub(crate) const FILL_MIN: f32 = 0.1;

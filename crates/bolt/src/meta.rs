@@ -36,7 +36,7 @@ pub(crate) enum Invalid {
 
 impl Meta {
     /// Reads the meta record of a meta page, header included.
-    pub fn read(page: &[u8]) -> Result<Meta, Invalid> {
+    pub(crate) fn read(page: &[u8]) -> Result<Meta, Invalid> {
         let m = page.get(PAGE_HEADER..PAGE_HEADER + META_BYTES).ok_or(Invalid::Short)?;
         if u32_at(m, 0) != MAGIC {
             return Err(Invalid::Magic);
@@ -63,7 +63,7 @@ impl Meta {
     }
 
     /// The whole meta page numbered `page`.
-    pub fn page(&self, page: u64) -> Vec<u8> {
+    pub(crate) fn page(&self, page: u64) -> Vec<u8> {
         let mut buf = vec![0; self.page_size as usize];
         buf[..PAGE_HEADER].copy_from_slice(&page::header(page, FLAG_META, 0, 0));
         let m = &mut buf[PAGE_HEADER..PAGE_HEADER + META_BYTES];
@@ -81,7 +81,7 @@ impl Meta {
     }
 
     /// Bytes of the file that this state may refer to.
-    pub fn bytes(&self) -> u64 {
+    pub(crate) fn bytes(&self) -> u64 {
         self.hwm.saturating_mul(self.page_size as u64)
     }
 }

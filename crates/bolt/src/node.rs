@@ -32,12 +32,12 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    pub fn len(self) -> usize {
+    pub(crate) fn len(self) -> usize {
         self.len as usize
     }
 
     /// Whether these are bytes that were given to the transaction, and that it has not copied.
-    pub fn is_given(self) -> bool {
+    pub(crate) fn is_given(self) -> bool {
         self.at & GIVEN != 0
     }
 
@@ -48,18 +48,18 @@ impl Place {
 }
 
 impl Arena {
-    pub const fn new() -> Arena {
+    pub(crate) const fn new() -> Arena {
         Arena { chunks: Vec::new(), given: Vec::new() }
     }
 
     /// Holds bytes without copying them.
-    pub fn hold(&mut self, bytes: Bytes) -> Place {
+    pub(crate) fn hold(&mut self, bytes: Bytes) -> Place {
         let place = Place { at: IN_ARENA | GIVEN | self.given.len() as u64, len: bytes.len() as u32 };
         self.given.push(bytes);
         place
     }
 
-    pub fn store<const N: usize>(&mut self, parts: [&[u8]; N]) -> Place {
+    pub(crate) fn store<const N: usize>(&mut self, parts: [&[u8]; N]) -> Place {
         let len = parts.iter().map(|part| part.len()).sum();
         if self.chunks.last().is_none_or(|chunk| chunk.capacity() - chunk.len() < len) {
             let size = (CHUNK_MIN << self.chunks.len().min(16)).min(CHUNK_MAX);
@@ -73,7 +73,7 @@ impl Arena {
     }
 
     /// A key and, right behind it, its value, which comes in two parts.
-    pub fn store_pair(&mut self, key: &[u8], value: [&[u8]; 2]) -> (Place, Place) {
+    pub(crate) fn store_pair(&mut self, key: &[u8], value: [&[u8]; 2]) -> (Place, Place) {
         self.store([key, value[0], value[1]]).split_at(key.len())
     }
 }
@@ -88,11 +88,11 @@ pub(crate) struct Source<'a> {
 static NO_ARENA: Arena = Arena::new();
 
 impl<'a> Source<'a> {
-    pub fn of_pages(pages: Pages<'a>) -> Source<'a> {
+    pub(crate) fn of_pages(pages: Pages<'a>) -> Source<'a> {
         Source { pages, arena: &NO_ARENA }
     }
 
-    pub fn bytes(&self, place: Place) -> &'a [u8] {
+    pub(crate) fn bytes(&self, place: Place) -> &'a [u8] {
         let len = place.len as usize;
         if place.at & IN_ARENA == 0 {
             return &self.pages.data[place.at as usize..place.at as usize + len];
@@ -114,7 +114,7 @@ pub(crate) struct LeafItem {
 }
 
 impl LeafItem {
-    pub fn is_bucket(&self) -> bool {
+    pub(crate) fn is_bucket(&self) -> bool {
         self.flags & ELEMENT_BUCKET != 0
     }
 }
@@ -158,11 +158,11 @@ impl Size for BranchItem {
 }
 
 impl Node {
-    pub fn empty_leaf() -> Node {
+    pub(crate) fn empty_leaf() -> Node {
         Node { items: Items::Leaf(Vec::new()), shrunk: false }
     }
 
-    pub fn of_page(page: Page<'_>) -> Result<Node, Error> {
+    pub(crate) fn of_page(page: Page<'_>) -> Result<Node, Error> {
         let place = |at: usize, len: usize| Place { at: (page.at + at) as u64, len: len as u32 };
         let items = if page.is_leaf() {
             let item = |i| {
@@ -186,7 +186,7 @@ impl Node {
         Ok(node)
     }
 
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         match &self.items {
             Items::Leaf(items) => items.len(),
             Items::Branch(items) => items.len(),
@@ -194,7 +194,7 @@ impl Node {
     }
 
     /// Bytes the node takes as one page.
-    pub fn size(&self) -> usize {
+    pub(crate) fn size(&self) -> usize {
         PAGE_HEADER
             + match &self.items {
                 Items::Leaf(items) => items.iter().map(Size::size).sum::<usize>(),
@@ -203,7 +203,7 @@ impl Node {
     }
 
     /// `Ok(i)` if item `i` has this key, else `Err(i)` with the place where it would be.
-    pub fn search(&self, source: Source<'_>, key: &[u8]) -> Result<usize, usize> {
+    pub(crate) fn search(&self, source: Source<'_>, key: &[u8]) -> Result<usize, usize> {
         match &self.items {
             Items::Leaf(items) => search(items, |item| source.bytes(item.key), key),
             Items::Branch(items) => search(items, |item| source.bytes(item.key), key),
@@ -241,28 +241,28 @@ pub(crate) enum Level<'a> {
 }
 
 impl<'a> Level<'a> {
-    pub fn of_child(source: Source<'a>, child: &'a Child) -> Result<Level<'a>, Error> {
+    pub(crate) fn of_child(source: Source<'a>, child: &'a Child) -> Result<Level<'a>, Error> {
         match child {
             Child::Page(id) => Ok(Level::Page(source.pages.tree_page(*id)?)),
             Child::Node(node) => Ok(Level::Node(node)),
         }
     }
 
-    pub fn is_leaf(&self) -> bool {
+    pub(crate) fn is_leaf(&self) -> bool {
         match self {
             Level::Page(page) => page.is_leaf(),
             Level::Node(node) => matches!(node.items, Items::Leaf(_)),
         }
     }
 
-    pub fn count(&self) -> usize {
+    pub(crate) fn count(&self) -> usize {
         match self {
             Level::Page(page) => page.count,
             Level::Node(node) => node.len(),
         }
     }
 
-    pub fn search(&self, source: Source<'a>, key: &[u8]) -> Result<Result<usize, usize>, Error> {
+    pub(crate) fn search(&self, source: Source<'a>, key: &[u8]) -> Result<Result<usize, usize>, Error> {
         match self {
             Level::Page(page) => page.search(key),
             Level::Node(node) => Ok(node.search(source, key)),
@@ -270,7 +270,7 @@ impl<'a> Level<'a> {
     }
 
     /// The child `i` of a branch.
-    pub fn child(&self, source: Source<'a>, i: usize) -> Result<Level<'a>, Error> {
+    pub(crate) fn child(&self, source: Source<'a>, i: usize) -> Result<Level<'a>, Error> {
         match self {
             Level::Page(page) => Ok(Level::Page(source.pages.tree_page(page.branch_element(i)?.child)?)),
             Level::Node(Node { items: Items::Branch(items), .. }) => Level::of_child(source, &items[i].child),
@@ -279,7 +279,7 @@ impl<'a> Level<'a> {
     }
 
     /// Flags, key and value of item `i` of a leaf.
-    pub fn leaf(&self, source: Source<'a>, i: usize) -> Result<(u32, &'a [u8], &'a [u8]), Error> {
+    pub(crate) fn leaf(&self, source: Source<'a>, i: usize) -> Result<(u32, &'a [u8], &'a [u8]), Error> {
         match self {
             Level::Page(page) => page.leaf(i),
             Level::Node(Node { items: Items::Leaf(items), .. }) => {
@@ -290,7 +290,7 @@ impl<'a> Level<'a> {
     }
 
     /// Page number for messages; 0 if the level has none, being inline or changed.
-    pub fn id(&self) -> u64 {
+    pub(crate) fn id(&self) -> u64 {
         match self {
             Level::Page(page) => page.id,
             Level::Node(_) => 0,
@@ -298,7 +298,7 @@ impl<'a> Level<'a> {
     }
 
     /// The item with exactly this key in the tree below.
-    pub fn find(self, source: Source<'a>, key: &[u8]) -> Result<Option<Found<'a>>, Error> {
+    pub(crate) fn find(self, source: Source<'a>, key: &[u8]) -> Result<Option<Found<'a>>, Error> {
         let mut level = self;
         for _ in 0..DEPTH_MAX {
             let found = level.search(source, key)?;

@@ -61,12 +61,12 @@ pub(crate) struct Pages<'a> {
 
 impl<'a> Pages<'a> {
     /// First page number that does not exist for this transaction.
-    pub fn hwm(&self) -> u64 {
+    pub(crate) fn hwm(&self) -> u64 {
         (self.data.len() / self.page_size) as u64
     }
 
     /// The branch or leaf page `id` with its overflow pages.
-    pub fn tree_page(&self, id: u64) -> Result<Page<'a>, Error> {
+    pub(crate) fn tree_page(&self, id: u64) -> Result<Page<'a>, Error> {
         let page = self.any_page(id)?;
         match page.flags {
             FLAG_BRANCH if page.count == 0 => Err(Error::corrupt(id, "a branch page without children")),
@@ -76,7 +76,7 @@ impl<'a> Pages<'a> {
     }
 
     /// The page `id` of whatever kind; its elements are known to fit only if it is a branch or leaf page.
-    pub fn any_page(&self, id: u64) -> Result<Page<'a>, Error> {
+    pub(crate) fn any_page(&self, id: u64) -> Result<Page<'a>, Error> {
         if id < 2 || id >= self.hwm() {
             return Err(Error::corrupt(id, "page number outside of the used part of the file"));
         }
@@ -94,7 +94,7 @@ impl<'a> Pages<'a> {
     }
 
     /// The page held inside the value of an inline bucket; `at` is where that page starts in the file.
-    pub fn inline_page(&self, owner: u64, at: usize, data: &'a [u8]) -> Result<Page<'a>, Error> {
+    pub(crate) fn inline_page(&self, owner: u64, at: usize, data: &'a [u8]) -> Result<Page<'a>, Error> {
         if data.len() < PAGE_HEADER {
             return Err(Error::corrupt(owner, "an inline bucket shorter than a page header"));
         }
@@ -144,16 +144,16 @@ impl<'a> Page<'a> {
         Ok(page)
     }
 
-    pub fn is_leaf(&self) -> bool {
+    pub(crate) fn is_leaf(&self) -> bool {
         self.flags == FLAG_LEAF
     }
 
     /// Pages taken in the file, overflow included.
-    pub fn span(&self, page_size: usize) -> u64 {
+    pub(crate) fn span(&self, page_size: usize) -> u64 {
         (self.data.len() / page_size) as u64
     }
 
-    pub fn leaf_element(&self, i: usize) -> Result<LeafElement, Error> {
+    pub(crate) fn leaf_element(&self, i: usize) -> Result<LeafElement, Error> {
         let at = PAGE_HEADER + i * ELEMENT;
         let d = &self.data[at..at + ELEMENT];
         let key_at = at + u32_at(d, 4) as usize;
@@ -164,7 +164,7 @@ impl<'a> Page<'a> {
         Ok(LeafElement { flags: u32_at(d, 0), key_at, key_len, value_len })
     }
 
-    pub fn branch_element(&self, i: usize) -> Result<BranchElement, Error> {
+    pub(crate) fn branch_element(&self, i: usize) -> Result<BranchElement, Error> {
         let at = PAGE_HEADER + i * ELEMENT;
         let d = &self.data[at..at + ELEMENT];
         let (key_at, key_len) = (at + u32_at(d, 0) as usize, u32_at(d, 4) as usize);
@@ -175,13 +175,13 @@ impl<'a> Page<'a> {
     }
 
     /// Flags, key and value of leaf element `i`.
-    pub fn leaf(&self, i: usize) -> Result<(u32, &'a [u8], &'a [u8]), Error> {
+    pub(crate) fn leaf(&self, i: usize) -> Result<(u32, &'a [u8], &'a [u8]), Error> {
         let e = self.leaf_element(i)?;
         let value_at = e.key_at + e.key_len;
         Ok((e.flags, &self.data[e.key_at..value_at], &self.data[value_at..value_at + e.value_len]))
     }
 
-    pub fn key(&self, i: usize) -> Result<&'a [u8], Error> {
+    pub(crate) fn key(&self, i: usize) -> Result<&'a [u8], Error> {
         let (at, len) = if self.is_leaf() {
             let e = self.leaf_element(i)?;
             (e.key_at, e.key_len)
@@ -193,7 +193,7 @@ impl<'a> Page<'a> {
     }
 
     /// `Ok(i)` if element `i` has this key, else `Err(i)` with the place where it would be.
-    pub fn search(&self, key: &[u8]) -> Result<Result<usize, usize>, Error> {
+    pub(crate) fn search(&self, key: &[u8]) -> Result<Result<usize, usize>, Error> {
         if self.is_leaf() {
             self.prefetch_keys();
             self.search_by(key, |i| self.leaf_element(i).map(|e| (e.key_at, e.key_len)))

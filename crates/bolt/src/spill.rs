@@ -61,7 +61,7 @@ enum Piece {
 
 impl Spill<'_> {
     /// Draws a whole tree and returns the page of its root.
-    pub fn tree(&mut self, root: Node, fill: f32) -> Result<u64, Error> {
+    pub(crate) fn tree(&mut self, root: Node, fill: f32) -> Result<u64, Error> {
         let mut level = Vec::new();
         self.node(root, fill, &mut level)?;
         // More than one page: they need a parent, which may need to be split in turn.
@@ -131,7 +131,7 @@ impl Spill<'_> {
 
 impl Out {
     /// Undoes every allocation since `hwm` was the high water mark: nothing of it was written.
-    pub fn roll_back(&mut self, hwm: u64) {
+    pub(crate) fn roll_back(&mut self, hwm: u64) {
         for span in std::mem::take(&mut self.allocated) {
             if span.page < hwm {
                 self.free.give_back(span);
@@ -218,16 +218,16 @@ fn split<T: Size>(items: &[T], page_size: usize, fill: f32, mut emit: impl FnMut
 }
 
 impl Image {
-    pub fn pages(&self) -> usize {
+    pub(crate) fn pages(&self) -> usize {
         self.pages.len()
     }
 
     /// Bytes of all pages.
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.len
     }
 
-    pub fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         // A rare giant commit should not keep its memory for good; those of a steady load of large values should, since
         // fresh pages cost more than what is drawn into them.
         const KEEP: usize = 16 << 20;
@@ -257,7 +257,7 @@ impl Image {
     }
 
     /// Writes all pages, adjacent ones in one call.
-    pub fn write(&mut self, disk: &dyn Disk, source: Source<'_>) -> io::Result<()> {
+    pub(crate) fn write(&mut self, disk: &dyn Disk, source: Source<'_>) -> io::Result<()> {
         self.pages.sort_unstable();
         let page_size = source.pages.page_size as u64;
         let mut rest = &self.pages[..];

@@ -24,11 +24,11 @@ pub(crate) struct Work {
 }
 
 impl Work {
-    pub fn source(&self) -> Source<'_> {
+    pub(crate) fn source(&self) -> Source<'_> {
         Source { pages: self.pages(), arena: &self.arena }
     }
 
-    pub fn pages(&self) -> Pages<'_> {
+    pub(crate) fn pages(&self) -> Pages<'_> {
         // SAFETY: `len` is the high water mark of a committed state, which the file covers; its pages are not
         // written while this transaction, the only writer, works from them.
         Pages { data: unsafe { self.map.bytes(self.len) }, page_size: self.page_size }
@@ -53,7 +53,7 @@ impl Work {
     }
 
     /// Every page below `child` that is still a page, nested buckets included.
-    pub fn spans_below(&self, child: &Child) -> Result<Vec<Span>, Error> {
+    pub(crate) fn spans_below(&self, child: &Child) -> Result<Vec<Span>, Error> {
         let mut spans = Vec::new();
         spans_of_child(self.pages(), child, &mut spans)?;
         Ok(spans)
@@ -132,11 +132,11 @@ pub(crate) struct Tree {
 }
 
 impl Tree {
-    pub fn new(root: Child, sequence: u64) -> Tree {
+    pub(crate) fn new(root: Child, sequence: u64) -> Tree {
         Tree { root, sequence, fill: crate::FILL_DEFAULT, dirty: false }
     }
 
-    pub fn level<'a>(&'a self, source: Source<'a>) -> Result<Level<'a>, Error> {
+    pub(crate) fn level<'a>(&'a self, source: Source<'a>) -> Result<Level<'a>, Error> {
         Level::of_child(source, &self.root)
     }
 
@@ -158,7 +158,7 @@ impl Tree {
     }
 
     /// Sets `key` to `value`. Neither may turn a bucket into a plain value nor the other way round.
-    pub fn put(&mut self, work: &mut Work, key: &[u8], value: NewValue<'_>, flags: u32) -> Result<(), Error> {
+    pub(crate) fn put(&mut self, work: &mut Work, key: &[u8], value: NewValue<'_>, flags: u32) -> Result<(), Error> {
         let (items, _) = self.leaf_for(work, key)?;
         let source = work.source();
         let found = match items.last() {
@@ -188,7 +188,7 @@ impl Tree {
     }
 
     /// Takes `key` out; `false` if it was not there.
-    pub fn delete(&mut self, work: &mut Work, key: &[u8], flags: u32) -> Result<bool, Error> {
+    pub(crate) fn delete(&mut self, work: &mut Work, key: &[u8], flags: u32) -> Result<bool, Error> {
         let found = self.level(work.source())?.find(work.source(), key)?;
         let Some(found) = found else { return Ok(false) };
         if found.is_bucket != (flags & ELEMENT_BUCKET != 0) {
@@ -204,7 +204,7 @@ impl Tree {
     }
 
     /// Merges nodes that deletes have left too small, and takes off root levels with a single child.
-    pub fn rebalance(&mut self, work: &mut Work) -> Result<(), Error> {
+    pub(crate) fn rebalance(&mut self, work: &mut Work) -> Result<(), Error> {
         let Child::Node(root) = &mut self.root else { return Ok(()) };
         rebalance(work, root)?;
         loop {

@@ -17,8 +17,8 @@ use crate::{
     page::Pages,
 };
 
-/// A view of one committed state. It never waits for the writer, nor the writer for it, but pages it can see are
-/// not reused while it (or a clone) is alive, so the file grows under a view held for long.
+/// A view of one committed state. Reads and the writer never wait for each other. The pages of the
+/// view are not reused while it or a clone of it is alive, so the file grows during a long read.
 #[derive(Clone)]
 pub struct ReadTx {
     inner: Arc<View>,
@@ -59,36 +59,38 @@ impl ReadTx {
         Ok(Bucket { source: Source::of_pages(pages), root, sequence: self.inner.meta.sequence })
     }
 
+    /// Returns a top-level bucket, or `None` if there is none with this name.
     pub fn bucket(&self, name: &[u8]) -> Result<Option<Bucket<'_>>, Error> {
         self.root()?.bucket(name)
     }
 
-    /// Names of all buckets, in order.
+    /// Names of all top-level buckets, in byte order.
     pub fn buckets(&self) -> Result<Vec<Vec<u8>>, Error> {
         bucket_names(self.root()?)
     }
 
-    /// Number of the commit this view shows.
+    /// Id of the transaction that committed this state.
     pub fn txid(&self) -> u64 {
         self.inner.meta.txid
     }
 
-    /// Bytes of the file that this state spans, free pages included.
+    /// Size in bytes of this state, including free pages.
     pub fn size(&self) -> u64 {
         self.inner.meta.bytes()
     }
 
-    /// Writes a file with exactly this state and returns its length, which is [`ReadTx::size`].
+    /// Writes a database file with this state to `to`, and returns the number of bytes, which is
+    /// [`ReadTx::size`].
     pub fn write_to(&self, to: &mut impl Write) -> io::Result<u64> {
         io::copy(&mut self.copy(), to)
     }
 
-    /// The bytes [`ReadTx::write_to`] writes, to be pulled piece by piece.
+    /// Returns a reader of the bytes that [`ReadTx::write_to`] writes.
     pub fn copy(&self) -> Copy {
         Copy::new(self.clone())
     }
 
-    /// Everything wrong with this state; empty if it is sound.
+    /// Returns all faults of this state. Empty if it is sound. Reads every page in use.
     pub fn check(&self) -> Vec<Problem> {
         check::check(self.pages(), &self.inner.meta)
     }

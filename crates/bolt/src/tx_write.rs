@@ -30,20 +30,26 @@ const SHARE_BYTES_MIN: usize = 1 << 10;
 /// A young file doubles from this size.
 const GROW_BYTES_MIN: u64 = 32 << 10;
 
-/// What a commit did and how long its parts took.
+/// The size of a commit and the time that its steps took.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CommitStats {
-    /// Transaction id of the new state; that of the old one if nothing had changed.
+    /// Id of the new state. If the transaction changed nothing, the id of the old state.
     pub txid: u64,
+    /// Pages written, without the meta page.
     pub pages: u64,
+    /// Bytes written, without the meta page.
     pub bytes: u64,
-    /// Merging, splitting and drawing pages.
+    /// Time to rebalance the trees and to encode their pages.
     pub spill: Duration,
+    /// Time to write the pages, before the first sync.
     pub write: Duration,
+    /// Time from the sync of the pages to the end of the commit, including the write of the meta
+    /// page.
     pub sync: Duration,
 }
 
-/// The one write transaction. Dropping it without [`WriteTx::commit`] leaves everything as it was.
+/// The one write transaction of a file. Dropping it without [`WriteTx::commit`] discards its
+/// changes.
 pub struct WriteTx {
     db: Arc<Inner>,
     /// Taken out only when the transaction ends.
@@ -63,17 +69,18 @@ impl WriteTx {
         WriteTx { db, writer: Some(writer), meta, work, root, open: BTreeMap::new() }
     }
 
-    /// Number this transaction has if it commits.
+    /// The id that this transaction will have if it commits.
     pub fn txid(&self) -> u64 {
         self.meta.txid.saturating_add(1)
     }
 
-    /// Bytes of the file that the state before this transaction spans.
+    /// Size in bytes of the state before this transaction, including free pages.
     pub fn size(&self) -> u64 {
         self.meta.bytes()
     }
 
-    /// A bucket for reading, with the changes made so far.
+    /// Returns a top-level bucket for reading, including the changes made so far. `None` if there
+    /// is none with this name.
     pub fn bucket(&self, name: &[u8]) -> Result<Option<Bucket<'_>>, Error> {
         let source = self.work.source();
         match self.open.get(name) {
@@ -82,7 +89,7 @@ impl WriteTx {
         }
     }
 
-    /// Names of all buckets, in order.
+    /// Names of all top-level buckets, in byte order.
     pub fn buckets(&self) -> Result<Vec<Vec<u8>>, Error> {
         bucket_names(self.root_bucket()?)
     }
@@ -92,6 +99,8 @@ impl WriteTx {
         Ok(Bucket { source, root: self.root.level(source)?, sequence: self.root.sequence })
     }
 
+    /// Returns the value of `key` in a top-level bucket, including the changes made so far. `None`
+    /// if the key is absent or holds a nested bucket. A missing bucket is [`Error::NoBucket`].
     pub fn get(&self, bucket: &[u8], key: &[u8]) -> Result<Option<&[u8]>, Error> {
         match self.bucket(bucket)? {
             Some(bucket) => bucket.get(key),
@@ -99,7 +108,7 @@ impl WriteTx {
         }
     }
 
-    /// A bucket for changes.
+    /// Returns a top-level bucket for writing. Fails with [`Error::NoBucket`] if there is none.
     pub fn bucket_mut(&mut self, name: &[u8]) -> Result<BucketMut<'_>, Error> {
         if !self.open.contains_key(name) {
             let Some(bucket) = self.root_bucket()?.bucket(name)? else {
@@ -114,7 +123,7 @@ impl WriteTx {
         }
     }
 
-    /// The bucket `name`, made if there is none.
+    /// Returns the top-level bucket `name` for writing, creating it if there is none.
     pub fn create_bucket_if_missing(&mut self, name: &[u8]) -> Result<BucketMut<'_>, Error> {
         check_key(name)?;
         if self.bucket(name)?.is_none() {
@@ -127,7 +136,7 @@ impl WriteTx {
         self.bucket_mut(name)
     }
 
-    /// Takes a bucket out with all it holds; `false` if there is none.
+    /// Deletes a top-level bucket with its contents. Returns false if there is none.
     pub fn delete_bucket(&mut self, name: &[u8]) -> Result<bool, Error> {
         if self.bucket(name)?.is_none() {
             return Ok(false);
@@ -144,19 +153,21 @@ impl WriteTx {
         Ok(deleted)
     }
 
+    /// Sets `key` to `value` in the top-level bucket `bucket`, which must exist. Fails if the key
+    /// holds a nested bucket.
     pub fn put(&mut self, bucket: &[u8], key: &[u8], value: &[u8]) -> Result<(), Error> {
         self.bucket_mut(bucket)?.put(key, value)
     }
 
-    /// Takes a key out; `false` if it was not there.
+    /// Deletes a key of a top-level bucket. Returns false if the key is absent.
     pub fn delete(&mut self, bucket: &[u8], key: &[u8]) -> Result<bool, Error> {
         self.bucket_mut(bucket)?.delete(key)
     }
 
-    /// Makes the changes durable and visible to transactions that begin from now on.
+    /// Makes the changes durable, and visible to transactions that begin later.
     ///
-    /// After an error nothing of the transaction is visible. If the error came from writing, the disk may hold the
-    /// old or the new state, so the handle refuses further commits until the file is reopened.
+    /// After an error the changes are not visible. If a write failed, the disk may hold the old or
+    /// the new state, so the file must be reopened before the next commit.
     pub fn commit(mut self) -> Result<CommitStats, Error> {
         let mut stats = CommitStats { txid: self.meta.txid, ..CommitStats::default() };
         if !self.root.dirty && self.open.values().all(|tree| !tree.dirty) {
@@ -275,13 +286,14 @@ impl Drop for WriteTx {
     }
 }
 
-/// A bucket that is being changed.
+/// A top-level bucket that a write transaction changes.
 pub struct BucketMut<'a> {
     work: &'a mut Work,
     tree: &'a mut Tree,
 }
 
 impl BucketMut<'_> {
+    /// Sets `key` to `value`. Fails if the key holds a nested bucket.
     pub fn put(&mut self, key: &[u8], value: &[u8]) -> Result<(), Error> {
         check_key(key)?;
         check_value(value)?;
@@ -289,7 +301,8 @@ impl BucketMut<'_> {
         self.tree.put(self.work, key, NewValue::Parts([value, &[]]), 0)
     }
 
-    /// The same as [`BucketMut::put`]; a large value is held, and written from where it is, without being copied.
+    /// Sets `key` to `value`, as [`BucketMut::put`] does. A large value is kept as the given
+    /// `Bytes` and written to disk without a copy.
     pub fn put_shared(&mut self, key: &[u8], value: &Bytes) -> Result<(), Error> {
         if value.len() < SHARE_BYTES_MIN {
             return self.put(key, value);
@@ -300,22 +313,24 @@ impl BucketMut<'_> {
         self.tree.put(self.work, key, NewValue::Given(value.clone()), 0)
     }
 
-    /// Takes a key out; `false` if it was not there.
+    /// Deletes a key. Returns false if it is absent.
     pub fn delete(&mut self, key: &[u8]) -> Result<bool, Error> {
         self.tree.delete(self.work, key, 0)
     }
 
-    /// The bucket with the changes made so far.
+    /// Returns the bucket for reading, including the changes made so far.
     pub fn read(&self) -> Result<Bucket<'_>, Error> {
         let source = self.work.source();
         Ok(Bucket { source, root: self.tree.level(source)?, sequence: self.tree.sequence })
     }
 
-    /// How full pages are made when they are split in this transaction: high for keys that only rise.
+    /// Sets the fraction of a page that splits in this transaction fill; the default is
+    /// [`crate::FILL_DEFAULT`]. Use a high value for keys that are only appended.
     pub fn set_fill(&mut self, fill: f32) {
         self.tree.fill = fill;
     }
 
+    /// Sets the number that [`Bucket::sequence`] returns.
     pub fn set_sequence(&mut self, sequence: u64) {
         self.tree.dirty |= self.tree.sequence != sequence;
         self.tree.sequence = sequence;

@@ -5,8 +5,8 @@ use crate::common;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use bolt::{Db, ReadTx};
-use random::Random;
 use common::{contents, open};
+use random::Random;
 
 const KEYS: u64 = 400;
 

@@ -5,9 +5,9 @@ use crate::common;
 use std::{path::Path, sync::Arc};
 
 use bolt::{Db, Error, OpenError, Options};
-use random::Random;
 use common::{contents, seeds};
 use memdisk::FileDisk;
+use random::Random;
 
 fn open(image: &[u8], read_only: bool) -> Result<Db, OpenError> {
     let options = Options { page_size: Some(4096), mmap_bytes: 64 << 20, read_only, ..Options::default() };

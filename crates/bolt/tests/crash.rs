@@ -5,9 +5,9 @@ use crate::common;
 use std::{path::Path, sync::Arc};
 
 use bolt::{Db, Error, Options};
-use random::Random;
 use common::{Model, assert_sound, contents, seeds};
-use memdisk::{Survives, FileDisk, crash};
+use memdisk::{FileDisk, Survives, crash};
+use random::Random;
 
 fn open(disk: Arc<FileDisk>) -> Result<Db, bolt::OpenError> {
     let options = Options { page_size: Some(4096), mmap_bytes: 64 << 20, ..Options::default() };

@@ -8,8 +8,8 @@ use std::{
 };
 
 use bolt::{Db, Error, Options};
-use random::Random;
 use common::{Model, assert_sound, contents, go_check, open, options, peer};
+use random::Random;
 
 fn bbolt(args: &[&str]) -> Option<String> {
     let out = Command::new(peer("bbolt-1.5.0", "bbolt")?).args(args).output().expect("run bbolt");

@@ -3,8 +3,8 @@
 use crate::common;
 
 use bolt::{Db, Options, ReadTx, WriteTx};
-use random::Random;
 use common::{Model, assert_sound, contents, go_check, options, seeds};
+use random::Random;
 
 struct Run {
     rng: Random,

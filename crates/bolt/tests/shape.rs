@@ -5,8 +5,8 @@ use crate::common;
 use std::{collections::BTreeMap, fs, time::Duration};
 
 use bolt::{Db, Error, KEY_BYTES_MAX, OpenError, Options};
-use random::Random;
 use common::{assert_sound, contents, go_check, open, options};
+use random::Random;
 
 fn key(i: u64) -> Vec<u8> {
     format!("key-{i:08}").into_bytes()

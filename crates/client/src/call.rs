@@ -53,12 +53,12 @@ pub(crate) struct Caller {
 }
 
 impl Caller {
-    pub fn limits(&self) -> Limits {
+    pub(crate) fn limits(&self) -> Limits {
         Limits { send: self.options.send_bytes_max, recv: self.options.recv_bytes_max }
     }
 
     /// A request with the metadata that every one carries.
-    pub fn request<T>(&self, message: T, token: &Token) -> Request<T> {
+    pub(crate) fn request<T>(&self, message: T, token: &Token) -> Request<T> {
         let mut request = Request::new(message);
         let metadata = request.metadata_mut();
         metadata.insert("client-api-version", MetadataValue::from_static(API_VERSION));
@@ -71,7 +71,7 @@ impl Caller {
     }
 
     /// The connection to send over.
-    pub async fn channel(&self, member: &Member, token: &Token) -> Result<Channel> {
+    pub(crate) async fn channel(&self, member: &Member, token: &Token) -> Result<Channel> {
         if self.required.is_empty() {
             return Ok(member.channel.clone());
         }
@@ -83,12 +83,12 @@ impl Caller {
     }
 
     /// What an answer holds, if its server has heeded what the call requires.
-    pub fn accept<R>(&self, member: &Member, response: Response<R>) -> Result<R> {
+    pub(crate) fn accept<R>(&self, member: &Member, response: Response<R>) -> Result<R> {
         self.required.check_echo(response.metadata(), &member.endpoint)?;
         Ok(response.into_inner())
     }
 
-    pub async fn call<Q, R, F, S>(&self, policy: Policy, message: Q, send: F) -> Result<R>
+    pub(crate) async fn call<Q, R, F, S>(&self, policy: Policy, message: Q, send: F) -> Result<R>
     where
         Q: Message + Clone,
         F: Fn(Channel, Limits, Request<Q>) -> S,
@@ -199,11 +199,11 @@ pub(crate) struct Backoff {
 }
 
 impl Backoff {
-    pub fn new(endpoints: usize) -> Backoff {
+    pub(crate) fn new(endpoints: usize) -> Backoff {
         Backoff { attempts: 0, round: endpoints / 2 + 1, wait: BACKOFF_MIN }
     }
 
-    pub async fn wait(&mut self) {
+    pub(crate) async fn wait(&mut self) {
         self.attempts = self.attempts.saturating_add(1);
         if (self.attempts as usize).is_multiple_of(self.round) {
             tokio::time::sleep(jitter(self.wait)).await;

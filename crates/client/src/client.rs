@@ -10,7 +10,7 @@ use crate::{
     ConnectOptions, Result, Watcher, call::Caller, keepalive::Keeper, login::Login, pool::Pool, required::Required,
 };
 
-/// A handle to a cluster; cheap to clone, all clones share their connections.
+/// A handle to a cluster. Cheap to clone: all clones share their connections.
 #[derive(Clone)]
 pub struct Client {
     pub(crate) caller: Caller,
@@ -26,10 +26,11 @@ struct Shared {
 }
 
 impl Client {
-    /// A client of the given endpoints, each `host:port` or `http://host:port`.
+    /// Returns a client of the given endpoints, each `host:port` or `http://host:port`.
     ///
-    /// Connections are made when first used and again when lost, so this succeeds also while no server is up;
-    /// calls then wait, as long as their timeout allows. Must be called within a tokio runtime.
+    /// Connections are made at the first use, and again after a failure. So this succeeds also
+    /// while no server is running; calls then wait as long as their timeout allows. Must be called
+    /// within a tokio runtime.
     pub async fn connect<E>(endpoints: E, options: ConnectOptions) -> Result<Client>
     where
         E: IntoIterator,
@@ -49,35 +50,41 @@ impl Client {
         Ok(Client { caller, shared: Arc::default() })
     }
 
-    /// The same client with another time limit per call.
+    /// Returns a client that shares the connections and has another time limit per call. `None`
+    /// waits without limit.
     pub fn with_timeout(&self, timeout: impl Into<Option<Duration>>) -> Client {
         let mut client = self.clone();
         client.caller.timeout = timeout.into();
         client
     }
 
-    /// The same client, whose requests fail where a member has no leader instead of waiting there.
+    /// Returns a client that shares the connections and whose requests fail on a member without a
+    /// leader, instead of waiting there.
     pub fn require_leader(&self) -> Client {
         let mut client = self.clone();
         client.caller.require_leader = true;
         client
     }
 
-    /// A client of one endpoint only, with the same settings: for calls that mean one member.
+    /// Returns a client with the same settings of one endpoint only, for calls that address one
+    /// member.
     pub fn only(&self, endpoint: &str) -> Result<Client> {
         let pool = Arc::new(Pool::new(&[endpoint.to_owned()], &self.caller.options)?);
         Ok(Client { caller: Caller { pool, ..self.caller.clone() }, shared: Arc::default() })
     }
 
+    /// The endpoints that calls are distributed over, as they were given.
     pub fn endpoints(&self) -> Vec<String> {
         self.caller.pool.endpoints()
     }
 
+    /// Replaces the endpoints of this client and all its clones. Fails if one of them is invalid;
+    /// the earlier endpoints then stay.
     pub fn set_endpoints(&self, endpoints: &[String]) -> Result<()> {
         self.caller.pool.set_endpoints(endpoints, &self.caller.options)
     }
 
-    /// Takes over the client URLs of all started voters from the cluster's member list.
+    /// Replaces the endpoints with the client URLs of all started voting members of the cluster.
     pub async fn sync_endpoints(&self) -> Result<()> {
         let list = self.member_list(true).await?;
         let voters = list.members.into_iter().filter(|member| !member.name.is_empty() && !member.is_learner);

@@ -4,6 +4,7 @@ use std::{error::Error as StdError, fmt};
 
 use tonic::{Code, ConnectError, Status, TimeoutExpired};
 
+/// The result of the operations of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// Why a call failed.
@@ -17,43 +18,88 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The server answered with an error. A text that etcd defines prints alone; any other with its gRPC code.
+    /// The server responded with an error. If etcd defines the text it prints alone, else with its
+    /// gRPC code.
     #[error("{}", EtcdText { code: *code, message })]
-    Etcd { code: Code, message: String },
-    /// The time given for the call is over; `last` is what the latest attempt met, if any failed before.
+    Etcd {
+        /// The gRPC code of the response.
+        code: Code,
+        /// The text of the response; [`Error::kind`] recognises those that etcd defines.
+        message: String,
+    },
+    /// The time limit of the call has passed.
     #[error("context deadline exceeded")]
     Timeout {
+        /// The error of the latest failed attempt. `None` if no attempt had failed yet.
         #[source]
         last: Option<Box<Error>>,
     },
-    /// The connection failed. `sent` is false only if the request certainly never left this machine.
+    /// The connection failed.
     #[error("connection to {endpoint} failed: {message}")]
-    Transport { endpoint: String, message: String, sent: bool },
+    Transport {
+        /// The endpoint, or for an error within a stream the kind of the stream.
+        endpoint: String,
+        /// The innermost cause, such as `connection refused`.
+        message: String,
+        /// False only if the request certainly never left this machine, so that the call can be
+        /// repeated safely.
+        sent: bool,
+    },
+    /// The client was given an empty list of endpoints.
     #[error("etcdclient: no available endpoints")]
     NoEndpoints,
-    /// Nothing was sent: the server would have done the call whatever is on or off.
+    /// The call requires features ([`crate::Client::require_feature`]), and the server does not
+    /// support cluster features: it would ignore the requirement. The call was not sent.
     #[error(
         "{endpoint} does not answer FeatureGateStatus, so it would ignore that the call requires features; \
          use endpoints of a lockgate cluster, or leave require_feature out"
     )]
-    FeaturesUnknown { endpoint: String },
-    /// The call went well, but nothing says that the feature was on.
+    FeaturesUnknown {
+        /// The endpoint of that server.
+        endpoint: String,
+    },
+    /// The call succeeded, but the response does not confirm that a required feature was on.
     #[error("{endpoint} did not echo the required feature {name}; the call may have been done without it")]
-    NotEchoed { endpoint: String, name: String },
+    NotEchoed {
+        /// The endpoint of the server.
+        endpoint: String,
+        /// The first required feature that the response does not mention.
+        name: String,
+    },
+    /// A required feature has an invalid name. The call was not sent.
     #[error("{name:?} is no name of a feature; a name such as AtomicIncrement is letters, digits and underscores")]
-    BadFeature { name: String },
+    BadFeature {
+        /// The name as given.
+        name: String,
+    },
+    /// The token given to [`crate::ConnectOptions::token`] contains characters that an HTTP header
+    /// cannot carry.
     #[error("the token cannot be sent: it must be visible ASCII")]
     BadToken,
+    /// An endpoint is not `host:port` or `http://host:port`.
     #[error("endpoint {endpoint:?} cannot be used: {reason}")]
-    BadEndpoint { endpoint: String, reason: String },
-    /// No keep-alive was answered for as long as the lease lives, so it must be taken for expired.
+    BadEndpoint {
+        /// The endpoint as given.
+        endpoint: String,
+        /// The reason, with a hint how to write it.
+        reason: String,
+    },
+    /// No keep-alive was answered for the time to live of a lease, so it must be assumed to have
+    /// expired.
     #[error("lease {id:016x} was not renewed within its time to live and is taken for lost")]
-    LeaseLost { id: i64 },
+    LeaseLost {
+        /// The id of the lease.
+        id: i64,
+    },
+    /// A snapshot stream has no checksum or the wrong one: its data must not be used. Holds the
+    /// details.
     #[error("snapshot stream is damaged: {0}")]
     Snapshot(String),
+    /// The stream of [`crate::Client::range_stream`] ended without a piece.
     #[error("range stream ended without a response")]
     EmptyStream,
-    /// The background task behind a watch or a keep-alive is gone, as its runtime is shutting down.
+    /// The background task of a watch or a keep-alive has ended, because its runtime is shutting
+    /// down.
     #[error("the client is closed")]
     Closed,
 }
@@ -63,7 +109,12 @@ macro_rules! kinds {
         /// The errors that etcd defines, recognised by their exact text.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         #[non_exhaustive]
-        pub enum Kind { $($name,)* }
+        pub enum Kind {
+            $(
+                #[doc = concat!("The error `etcdserver: ", $text, "`, with the code [`Code::", stringify!($code), "`].")]
+                $name,
+            )*
+        }
 
         const KINDS: &[(Kind, Code, &str)] = &[$((Kind::$name, Code::$code, concat!("etcdserver: ", $text)),)*];
     };
@@ -130,10 +181,12 @@ kinds! {
 }
 
 impl Kind {
+    /// The gRPC code that etcd sends with the error.
     pub fn code(self) -> Code {
         self.row().1
     }
 
+    /// The exact text of the error, which identifies it.
     pub fn message(self) -> &'static str {
         self.row().2
     }
@@ -148,11 +201,13 @@ impl Kind {
 }
 
 impl Error {
+    /// Returns the error as a server would send it, for tests and for servers.
     pub fn from_kind(kind: Kind) -> Error {
         Error::Etcd { code: kind.code(), message: kind.message().to_owned() }
     }
 
-    /// Which of etcd's errors this is, if the server sent one.
+    /// Which of etcd's errors this is. `None` for errors of the client and for texts that etcd does
+    /// not define.
     pub fn kind(&self) -> Option<Kind> {
         match self {
             Error::Etcd { message, .. } => Kind::of(message),
@@ -160,7 +215,8 @@ impl Error {
         }
     }
 
-    /// The error as gRPC words it, with its code, where the server sent one.
+    /// The text with the gRPC code in front, as gRPC prints it, for errors from the server. Other
+    /// errors print as usual.
     pub fn grpc_text(&self) -> String {
         match self {
             Error::Etcd { code, message } => format!("rpc error: code = {} desc = {message}", code_name(*code)),
@@ -168,7 +224,7 @@ impl Error {
         }
     }
 
-    /// True if another attempt may succeed without anything being changed: no leader, a broken connection.
+    /// Whether a later attempt may succeed without any change: no leader, or a broken connection.
     pub fn is_unavailable(&self) -> bool {
         match self {
             Error::Etcd { code, .. } => *code == Code::Unavailable,

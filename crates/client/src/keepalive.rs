@@ -46,13 +46,13 @@ pub(crate) struct Keeper {
 }
 
 impl Keeper {
-    pub fn start(caller: Caller) -> Keeper {
+    pub(crate) fn start(caller: Caller) -> Keeper {
         let (added, receiver) = mpsc::unbounded_channel();
         tokio::spawn(Task { caller, added: receiver, leases: HashMap::new() }.run());
         Keeper { added }
     }
 
-    pub fn add(&self, id: i64) -> KeepAlive {
+    pub(crate) fn add(&self, id: i64) -> KeepAlive {
         let (sender, renewals) = mpsc::unbounded_channel();
         if let Err(refused) = self.added.send((id, sender)) {
             let _ = refused.0.1.send(Err(Error::Closed));
@@ -160,9 +160,7 @@ impl Task {
     }
 
     fn fail_all(&mut self, error: &Error) {
-        for (_, mut lease) in self.leases.drain() {
-            lease.tell(&Err(error.clone()));
-        }
+        self.leases.drain().for_each(|(_, mut lease)| lease.tell(&Err(error.clone())));
     }
 
     fn add(&mut self, id: i64, listener: Listener) {

@@ -12,19 +12,23 @@ use crate::{
 };
 
 impl Client {
+    /// Reads keys. Repeated while servers are unavailable.
     pub async fn get(&self, get: impl Into<Get>) -> Result<RangeResponse> {
         rpc!(self.caller, Repeatable, KvClient::range, get.into().request)
     }
 
+    /// Writes one key. Not repeated if it may have been sent, so that it is never applied twice.
     pub async fn put(&self, put: Put) -> Result<PutResponse> {
         rpc!(self.caller, Once, KvClient::put, put.request)
     }
 
+    /// Deletes keys, and returns how many. Not repeated if it may have been sent.
     pub async fn delete(&self, delete: impl Into<Delete>) -> Result<DeleteRangeResponse> {
         rpc!(self.caller, Once, KvClient::delete_range, delete.into().request)
     }
 
-    /// A transaction without writes is repeated like a read.
+    /// Runs a transaction. One without writes is repeated while servers are unavailable, like a
+    /// read.
     pub async fn txn(&self, txn: Txn) -> Result<TxnResponse> {
         let policy = if txn.is_read_only() { Policy::Repeatable } else { Policy::Once };
         let send = |channel, limits: crate::call::Limits, request| async move {
@@ -35,21 +39,22 @@ impl Client {
         self.caller.call(policy, txn.request, send).await
     }
 
-    /// Adds to the number in a key and returns the sum. Needs the cluster feature AtomicIncrement.
+    /// Adds to the number in a key and returns the sum. Needs Lockgate's cluster feature
+    /// `AtomicIncrement`.
     ///
-    /// A transaction cannot hold it: it would be a new field of an old request, which an older server would ignore, and
-    /// then do the rest.
+    /// It cannot be a step of a transaction: an older server would ignore the unknown step and
+    /// apply the others.
     pub async fn increment(&self, increment: Increment) -> Result<IncrementResponse> {
         rpc!(self.caller, Once, KvClient::increment, increment.request)
     }
 
-    /// Forgets everything that was overwritten or deleted at or before `revision`. With `physical` the answer
-    /// comes only when the space is free again.
+    /// Removes all versions that were overwritten or deleted at or before `revision`. With
+    /// `physical` the response comes only after the space is free.
     pub async fn compact(&self, revision: i64, physical: bool) -> Result<CompactionResponse> {
         rpc!(self.caller, Once, KvClient::compact, CompactionRequest { revision, physical })
     }
 
-    /// A large range in pages of `page_keys`, all as of one revision: that of the first page.
+    /// Reads a large range in pages of `page_keys` keys, all at the revision of the first page.
     ///
     /// ```no_run
     /// # async fn example(client: client::Client) -> client::Result<()> {
@@ -64,7 +69,8 @@ impl Client {
         Pages::new(self.clone(), get, page_keys)
     }
 
-    /// Opens a stream that brings a range in pieces. Needs etcd 3.7; older servers answer "unimplemented".
+    /// Opens a stream that returns a range in pieces. Needs etcd 3.7; older servers respond with
+    /// the code [`tonic::Code::Unimplemented`].
     pub async fn range_stream(&self, get: impl Into<Get>) -> Result<RangeStream> {
         let stream = rpc!(self.caller, Repeatable, KvClient::range_stream, get.into().request)?;
         Ok(RangeStream { stream })

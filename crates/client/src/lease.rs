@@ -13,10 +13,10 @@ use crate::{
 };
 
 impl Client {
-    /// A new lease of `ttl` seconds; with `id` 0 the server chooses one.
+    /// Creates a lease that lives for `ttl` seconds. With the id 0 the server chooses an id.
     ///
-    /// Like in etcd's own client a grant is repeated while no server is available: a grant that got lost on the
-    /// way back leaves at worst a lease that nobody uses, and that expires.
+    /// As in etcd's Go client, a grant is repeated while no server is available. A grant whose
+    /// response was lost leaves at worst an unused lease, which expires.
     pub async fn lease_grant(&self, ttl: i64, id: i64) -> Result<LeaseGrantResponse> {
         rpc!(self.caller, Repeatable, LeaseClient::lease_grant, LeaseGrantRequest { ttl, id })
     }
@@ -26,16 +26,17 @@ impl Client {
         rpc!(self.caller, Repeatable, LeaseClient::lease_revoke, LeaseRevokeRequest { id })
     }
 
-    /// The seconds left, -1 if the lease is gone; with `keys` also the keys attached.
+    /// Returns the remaining seconds, -1 if the lease does not exist. With `keys` also its keys.
     pub async fn lease_time_to_live(&self, id: i64, keys: bool) -> Result<LeaseTimeToLiveResponse> {
         rpc!(self.caller, Repeatable, LeaseClient::lease_time_to_live, LeaseTimeToLiveRequest { id, keys })
     }
 
+    /// Returns the ids of all leases.
     pub async fn leases(&self) -> Result<LeaseLeasesResponse> {
         rpc!(self.caller, Repeatable, LeaseClient::lease_leases, LeaseLeasesRequest {})
     }
 
-    /// Renews a lease once.
+    /// Renews a lease once. Fails with [`Kind::LeaseNotFound`] if it has expired.
     pub async fn lease_keep_alive_once(&self, id: i64) -> Result<LeaseKeepAliveResponse> {
         let message = LeaseKeepAliveRequest { id };
         let send = |channel, _, request: tonic::Request<LeaseKeepAliveRequest>| async move {

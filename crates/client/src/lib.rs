@@ -1,4 +1,4 @@
-//! A Rust client for the etcd v3 API: any etcd, ours or another.
+//! A Rust client for the etcd v3 API, for Lockgate and etcd servers.
 //!
 //! ```no_run
 //! use client::{Client, Compare, ConnectOptions, Delete, Get, Put, Txn, Watch};
@@ -27,9 +27,10 @@
 //! # }
 //! ```
 //!
-//! Calls go round robin over the endpoints that work. Reads are tried again while servers are unavailable;
-//! writes only if they certainly were not sent, so that none is applied twice behind the caller's back.
-//! Watches and keep-alives live through reconnects.
+//! Calls are distributed round robin over the endpoints that respond. Reads are repeated while
+//! servers are unavailable. Writes are repeated only if they certainly were not sent, so that none
+//! is applied twice. Watches and keep-alives continue after a reconnect.
+#![warn(missing_docs)]
 
 mod auth;
 mod call;

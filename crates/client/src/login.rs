@@ -48,7 +48,7 @@ pub(crate) struct Token {
 }
 
 impl Token {
-    pub fn write(&self, metadata: &mut MetadataMap) {
+    pub(crate) fn write(&self, metadata: &mut MetadataMap) {
         if let Some(value) = &self.value {
             metadata.insert(KEY, value.clone());
         }
@@ -82,7 +82,7 @@ struct Latest {
 
 impl Login {
     /// None if there is nothing to log in with. As in etcd's own client, neither name nor password may be empty.
-    pub fn new(options: &ConnectOptions) -> Option<Login> {
+    pub(crate) fn new(options: &ConnectOptions) -> Option<Login> {
         match options.credentials.clone()? {
             Credentials::Password(user) if !user.name.is_empty() && !user.password.is_empty() => {
                 Some(Login { user, turn: Default::default(), latest: Default::default() })
@@ -92,7 +92,7 @@ impl Login {
     }
 
     /// The token to send, after a login if there was none that went well.
-    pub async fn token(&self, caller: &Caller) -> Result<Token> {
+    pub(crate) async fn token(&self, caller: &Caller) -> Result<Token> {
         let seen = self.latest().clone();
         match seen.outcome {
             Some(Ok(token)) => Ok(token),
@@ -101,7 +101,7 @@ impl Login {
     }
 
     /// Sees to it that there is another token than `stale`.
-    pub async fn renew(&self, caller: &Caller, stale: &Token) -> Result<Renewal> {
+    pub(crate) async fn renew(&self, caller: &Caller, stale: &Token) -> Result<Renewal> {
         let seen = self.latest().clone();
         match seen.outcome {
             Some(Ok(token)) if token.login != stale.login => Ok(Renewal::Known),
@@ -149,7 +149,7 @@ fn value(token: &str) -> Result<MetadataValue<Ascii>> {
 
 impl Caller {
     /// The token for the next attempt.
-    pub async fn token(&self) -> Result<Token> {
+    pub(crate) async fn token(&self) -> Result<Token> {
         match &self.login {
             Some(login) => login.token(self).await,
             None => Ok(self.token.clone()),
@@ -157,7 +157,7 @@ impl Caller {
     }
 
     /// After an error: if it was about the token, gets a new one, so that another attempt may go well.
-    pub async fn renew(&self, stale: &Token, error: &Error) -> Result<Renewal> {
+    pub(crate) async fn renew(&self, stale: &Token, error: &Error) -> Result<Renewal> {
         match &self.login {
             Some(login) if error.is_about_token() => login.renew(self, stale).await,
             _ => Ok(Renewal::None),
@@ -165,7 +165,7 @@ impl Caller {
     }
 
     /// The token that was given in place of a password, which nobody can renew.
-    pub fn given_token(options: &ConnectOptions) -> Result<Token> {
+    pub(crate) fn given_token(options: &ConnectOptions) -> Result<Token> {
         match &options.credentials {
             Some(Credentials::Token(token)) if !token.is_empty() => Ok(Token { login: 0, value: Some(value(token)?) }),
             _ => Ok(Token::default()),

@@ -7,7 +7,8 @@ use proto::etcdserverpb::{
     request_op::Request,
 };
 
-/// The first key after all keys with this prefix; a prefix of only `0xff` has none, so the range is open (`"\0"`).
+/// Returns the first key after all keys with this prefix. After a prefix of `0xff` bytes only there
+/// is none, and the result is `"\0"`, which the API reads as no end.
 ///
 /// ```
 /// assert_eq!(client::prefix_end(b"ab"), "ac");
@@ -74,7 +75,7 @@ macro_rules! key_range {
 }
 pub(crate) use key_range;
 
-/// Reads keys.
+/// A read of one key or a range.
 ///
 /// ```
 /// let newest = client::Get::prefix("/jobs/").sort_by_mod_revision().descending().limit(1);
@@ -87,67 +88,81 @@ pub struct Get {
 key_range!(Get);
 
 impl Get {
+    /// Returns at most this many keys (`limit`); 0 means all. `more` in the response shows that
+    /// keys were omitted.
     pub fn limit(mut self, limit: i64) -> Self {
         self.request.limit = limit;
         self
     }
 
-    /// Reads the store as it was at this revision; 0 means now.
+    /// Reads the state at this revision (`revision`); 0 means the latest.
     pub fn revision(mut self, revision: i64) -> Self {
         self.request.revision = revision;
         self
     }
 
-    /// Answered by the member at hand from what it has: faster, and possibly old.
+    /// Lets the contacted member answer from its own state (`serializable`): faster, and possibly
+    /// outdated.
     pub fn serializable(mut self) -> Self {
         self.request.serializable = true;
         self
     }
 
+    /// Omits the values (`keys_only`).
     pub fn keys_only(mut self) -> Self {
         self.request.keys_only = true;
         self
     }
 
+    /// Returns the number of keys and no keys (`count_only`).
     pub fn count_only(mut self) -> Self {
         self.request.count_only = true;
         self
     }
 
+    /// Sorts the result (`sort_target`, `sort_order`). Without a sort it is in key order.
     pub fn sort(mut self, target: SortTarget, order: SortOrder) -> Self {
         self.request.sort_target = target.into();
         self.request.sort_order = order.into();
         self
     }
 
+    /// Sorts by the revision of the last write, oldest first.
     pub fn sort_by_mod_revision(self) -> Self {
         self.sort(SortTarget::Mod, SortOrder::Ascend)
     }
 
+    /// Sorts by the revision of the creation, oldest first.
     pub fn sort_by_create_revision(self) -> Self {
         self.sort(SortTarget::Create, SortOrder::Ascend)
     }
 
+    /// Reverses the order. Call it after the choice of a sort target, which sets the order to
+    /// ascending.
     pub fn descending(mut self) -> Self {
         self.request.sort_order = SortOrder::Descend.into();
         self
     }
 
+    /// Omits keys whose last write is older (`min_mod_revision`).
     pub fn mod_revision_min(mut self, revision: i64) -> Self {
         self.request.min_mod_revision = revision;
         self
     }
 
+    /// Omits keys whose last write is newer (`max_mod_revision`).
     pub fn mod_revision_max(mut self, revision: i64) -> Self {
         self.request.max_mod_revision = revision;
         self
     }
 
+    /// Omits keys that were created earlier (`min_create_revision`).
     pub fn create_revision_min(mut self, revision: i64) -> Self {
         self.request.min_create_revision = revision;
         self
     }
 
+    /// Omits keys that were created later (`max_create_revision`).
     pub fn create_revision_max(mut self, revision: i64) -> Self {
         self.request.max_create_revision = revision;
         self
@@ -160,42 +175,45 @@ impl<K: Into<Bytes>> From<K> for Get {
     }
 }
 
-/// Writes one key.
+/// A write of one key.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Put {
     pub(crate) request: PutRequest,
 }
 
 impl Put {
+    /// A write of `value` to `key`, without a lease.
     pub fn new(key: impl Into<Bytes>, value: impl Into<bytes::Bytes>) -> Self {
         Put { request: PutRequest { key: key.into(), value: value.into(), ..Default::default() } }
     }
 
-    /// The key is deleted when this lease ends.
+    /// Attaches the key to this lease (`lease`): it is deleted when the lease ends.
     pub fn lease(mut self, id: i64) -> Self {
         self.request.lease = id;
         self
     }
 
+    /// Returns the key as it was before the write (`prev_kv`).
     pub fn prev_kv(mut self) -> Self {
         self.request.prev_kv = true;
         self
     }
 
-    /// Keeps the key's value and changes only its lease.
+    /// Keeps the key's value and changes only its lease (`ignore_value`). The key must exist, and
+    /// the value given must be empty.
     pub fn ignore_value(mut self) -> Self {
         self.request.ignore_value = true;
         self
     }
 
-    /// Keeps the key's lease.
+    /// Keeps the key's lease (`ignore_lease`). The key must exist.
     pub fn ignore_lease(mut self) -> Self {
         self.request.ignore_lease = true;
         self
     }
 }
 
-/// Deletes keys.
+/// A deletion of one key or a range.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Delete {
     pub(crate) request: DeleteRangeRequest,
@@ -204,6 +222,7 @@ pub struct Delete {
 key_range!(Delete);
 
 impl Delete {
+    /// Returns the deleted keys with their values (`prev_kv`).
     pub fn prev_kv(mut self) -> Self {
         self.request.prev_kv = true;
         self
@@ -216,12 +235,17 @@ impl<K: Into<Bytes>> From<K> for Delete {
     }
 }
 
-/// One step of a transaction.
+/// One step of a transaction. Build it from [`Get`], [`Put`], [`Delete`] or [`crate::Txn`] with
+/// `into()`.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Op {
+    /// A read.
     Get(RangeRequest),
+    /// A write of one key.
     Put(PutRequest),
+    /// A deletion.
     Delete(DeleteRangeRequest),
+    /// A nested transaction.
     Txn(TxnRequest),
 }
 
@@ -255,7 +279,7 @@ impl From<Op> for RequestOp {
     }
 }
 
-/// Adds to the number in a key, which is written as decimal text.
+/// An addition to a number that is stored as decimal text.
 ///
 /// ```
 /// let ticket = client::Increment::new("/tickets/last", 1).initial(1000).max(1999);
@@ -266,23 +290,24 @@ pub struct Increment {
 }
 
 impl Increment {
+    /// An addition of `delta`, which may be negative, to the number in `key`.
     pub fn new(key: impl Into<Bytes>, delta: i64) -> Self {
         Increment { request: IncrementRequest { key: key.into(), delta, ..Default::default() } }
     }
 
-    /// What is added to if the key is not there; 0 unless said.
+    /// The number to start from if the key does not exist; 0 by default.
     pub fn initial(mut self, initial: i64) -> Self {
         self.request.initial = initial;
         self
     }
 
-    /// Fails, and changes nothing, if the sum would be less.
+    /// The least allowed sum: a smaller one is an error and changes nothing.
     pub fn min(mut self, min: i64) -> Self {
         self.request.min = Some(min);
         self
     }
 
-    /// Fails, and changes nothing, if the sum would be more.
+    /// The greatest allowed sum: a larger one is an error and changes nothing.
     pub fn max(mut self, max: i64) -> Self {
         self.request.max = Some(max);
         self

@@ -36,13 +36,13 @@ struct Down {
 }
 
 impl Pool {
-    pub fn new(endpoints: &[String], options: &ConnectOptions) -> Result<Pool> {
+    pub(crate) fn new(endpoints: &[String], options: &ConnectOptions) -> Result<Pool> {
         let members = RwLock::new(members(endpoints, &[], options)?);
         Ok(Pool { members, next: AtomicUsize::new(0) })
     }
 
     /// The next member in turn that is not resting; if all are, the one whose rest ends first.
-    pub fn pick(&self) -> Arc<Member> {
+    pub(crate) fn pick(&self) -> Arc<Member> {
         let members = self.members();
         let first = self.next.fetch_add(1, Relaxed);
         let now = Instant::now();
@@ -52,16 +52,16 @@ impl Pool {
         Arc::clone(member.unwrap_or_else(|| turn(0)))
     }
 
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.members().len()
     }
 
-    pub fn endpoints(&self) -> Vec<String> {
+    pub(crate) fn endpoints(&self) -> Vec<String> {
         self.members().iter().map(|member| member.endpoint.clone()).collect()
     }
 
     /// Connections to endpoints that stay are kept.
-    pub fn set_endpoints(&self, endpoints: &[String], options: &ConnectOptions) -> Result<()> {
+    pub(crate) fn set_endpoints(&self, endpoints: &[String], options: &ConnectOptions) -> Result<()> {
         let next = members(endpoints, &self.members(), options)?;
         *self.members.write().unwrap_or_else(|poisoned| poisoned.into_inner()) = next;
         Ok(())
@@ -89,11 +89,11 @@ fn members(endpoints: &[String], known: &[Arc<Member>], options: &ConnectOptions
 }
 
 impl Member {
-    pub fn succeeded(&self) {
+    pub(crate) fn succeeded(&self) {
         *self.down() = None;
     }
 
-    pub fn failed(&self) {
+    pub(crate) fn failed(&self) {
         let mut down = self.down();
         let rest = down.map_or(DOWN_MIN, |down| (down.rest * 2).min(DOWN_MAX));
         *down = Some(Down { until: Instant::now() + rest, rest });

@@ -30,7 +30,7 @@ const KEY: &str = "require-feature";
 pub(crate) struct Required(Arc<BTreeSet<String>>);
 
 impl Required {
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
@@ -38,7 +38,7 @@ impl Required {
         Required(Arc::new(self.0.iter().cloned().chain([name]).collect()))
     }
 
-    pub fn write(&self, metadata: &mut MetadataMap) {
+    pub(crate) fn write(&self, metadata: &mut MetadataMap) {
         // What is no name is refused before anything is sent.
         for value in self.0.iter().filter_map(|name| MetadataValue::try_from(name).ok()) {
             metadata.append(KEY, value);
@@ -54,7 +54,7 @@ impl Required {
     }
 
     /// Whether the server has heeded the metadata of a call that went well.
-    pub fn check_echo(&self, metadata: &MetadataMap, endpoint: &str) -> Result<()> {
+    pub(crate) fn check_echo(&self, metadata: &MetadataMap, endpoint: &str) -> Result<()> {
         let values = metadata.get_all(KEY).iter().filter_map(|value| value.to_str().ok());
         let echoed: BTreeSet<&str> = values.flat_map(|value| value.split(',')).map(str::trim).collect();
         match self.0.iter().find(|name| !echoed.contains(name.as_str())) {
@@ -64,7 +64,7 @@ impl Required {
     }
 
     /// A connection over which a call may be sent.
-    pub async fn channel(&self, member: &Member, options: &ConnectOptions, token: &Token) -> Result<Channel> {
+    pub(crate) async fn channel(&self, member: &Member, options: &ConnectOptions, token: &Token) -> Result<Channel> {
         self.check_names()?;
         let mut proven = member.proven.lock().await;
         if let Some(channel) = &*proven {

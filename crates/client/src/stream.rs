@@ -45,7 +45,7 @@ impl Caller {
     ///
     /// With `may_renew` false a refused token is an error like any other, as it was a new one; after the first answer it has
     /// aged.
-    pub fn stream<Q, R, F, S, T>(
+    pub(crate) fn stream<Q, R, F, S, T>(
         &self,
         member: Arc<Member>,
         receiver: mpsc::UnboundedReceiver<Q>,

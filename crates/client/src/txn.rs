@@ -24,20 +24,24 @@ pub struct Txn {
 }
 
 impl Txn {
+    /// A transaction without conditions and steps: the conditions hold.
     pub fn new() -> Txn {
         Txn::default()
     }
 
+    /// Adds conditions (`compare`). All conditions must hold for [`Txn::and_then`] to run.
     pub fn when(mut self, compares: impl IntoIterator<Item = Compare>) -> Txn {
         self.request.compare.extend(compares.into_iter().map(|compare| compare.request));
         self
     }
 
+    /// Adds steps to run if all conditions hold (`success`).
     pub fn and_then(mut self, ops: impl IntoIterator<Item = Op>) -> Txn {
         self.request.success.extend(ops.into_iter().map(RequestOp::from));
         self
     }
 
+    /// Adds steps to run if a condition does not hold (`failure`).
     pub fn or_else(mut self, ops: impl IntoIterator<Item = Op>) -> Txn {
         self.request.failure.extend(ops.into_iter().map(RequestOp::from));
         self
@@ -70,7 +74,7 @@ pub struct Compare {
     pub(crate) request: pb::Compare,
 }
 
-/// What of a key is compared; `eq`, `ne`, `gt` and `lt` make it a [`Compare`].
+/// The property of a key to compare. `eq`, `ne`, `gt` and `lt` turn it into a [`Compare`].
 #[derive(Clone, Debug)]
 pub struct Target<V> {
     key: Bytes,
@@ -80,23 +84,27 @@ pub struct Target<V> {
 }
 
 impl Compare {
+    /// The number of writes since the key was created; 0 if the key does not exist.
     pub fn version(key: impl Into<Bytes>) -> Target<i64> {
         Target::new(key, CompareTarget::Version, TargetUnion::Version)
     }
 
-    /// 0 if the key does not exist.
+    /// The revision of the key's creation; 0 if the key does not exist.
     pub fn create_revision(key: impl Into<Bytes>) -> Target<i64> {
         Target::new(key, CompareTarget::Create, TargetUnion::CreateRevision)
     }
 
+    /// The revision of the key's last write; 0 if the key does not exist.
     pub fn mod_revision(key: impl Into<Bytes>) -> Target<i64> {
         Target::new(key, CompareTarget::Mod, TargetUnion::ModRevision)
     }
 
+    /// The key's value. No comparison holds if the key does not exist.
     pub fn value(key: impl Into<Bytes>) -> Target<Bytes> {
         Target::new(key, CompareTarget::Value, TargetUnion::Value)
     }
 
+    /// The id of the key's lease; 0 if the key has none or does not exist.
     pub fn lease(key: impl Into<Bytes>) -> Target<i64> {
         Target::new(key, CompareTarget::Lease, TargetUnion::Lease)
     }
@@ -107,28 +115,34 @@ impl<V> Target<V> {
         Target { key: key.into(), range_end: Bytes::new(), target, union }
     }
 
-    /// Compares every key up to but without `end`; all must hold.
+    /// Compares every key from the given one up to but excluding `end`; the condition must hold for
+    /// all of them.
     pub fn range_end(mut self, end: impl Into<Bytes>) -> Self {
         self.range_end = end.into();
         self
     }
 
+    /// Holds if the property equals `value`.
     pub fn eq(self, value: impl Into<V>) -> Compare {
         self.compare(CompareResult::Equal, value)
     }
 
+    /// Holds if the property differs from `value`.
     pub fn ne(self, value: impl Into<V>) -> Compare {
         self.compare(CompareResult::NotEqual, value)
     }
 
+    /// Holds if the property is greater than `value`.
     pub fn gt(self, value: impl Into<V>) -> Compare {
         self.compare(CompareResult::Greater, value)
     }
 
+    /// Holds if the property is less than `value`.
     pub fn lt(self, value: impl Into<V>) -> Compare {
         self.compare(CompareResult::Less, value)
     }
 
+    /// Holds if the property compares to `value` as `result` says.
     pub fn compare(self, result: CompareResult, value: impl Into<V>) -> Compare {
         let request = pb::Compare {
             result: result.into(),

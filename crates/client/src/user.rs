@@ -2,20 +2,23 @@
 
 use std::{fmt, fs, io, path::Path};
 
-/// Who to log in as.
+/// The credentials for a login. The debug format hides the password.
 #[derive(Clone, PartialEq, Eq)]
 pub struct User {
+    /// The user's name.
     pub name: String,
+    /// The password. If it is empty there is no login.
     pub password: String,
 }
 
 impl User {
+    /// Returns the credentials of a user.
     pub fn new(name: impl Into<String>, password: impl Into<String>) -> User {
         User { name: name.into(), password: password.into() }
     }
 
-    /// The password is the first line of a file, so that no list of processes shows it. A file without one is an error: with
-    /// an empty password there would be no login.
+    /// Reads the password from the first line of a file, so that it does not appear in the list of
+    /// processes. An empty first line is an error.
     pub fn with_password_file(name: impl Into<String>, path: &Path) -> io::Result<User> {
         let text = fs::read_to_string(path)?;
         match text.lines().next().map(str::trim).filter(|line| !line.is_empty()) {

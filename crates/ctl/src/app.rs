@@ -75,7 +75,7 @@ struct VersionArgs {
     args: Vec<String>,
 }
 
-pub fn run(args: &[OsString]) -> Result<(), Failure> {
+pub(crate) fn run(args: &[OsString]) -> Result<(), Failure> {
     let program = flag::program_name(args, "lockgatectl");
     let mut root = root(&program);
     let Some(matches) = parse(&mut root, args).map_err(|failure| no_answer(failure, &program, args))? else {
@@ -243,7 +243,7 @@ fn parse_once(root: &mut Command, args: &[OsString]) -> Result<Option<ArgMatches
 }
 
 /// Parses a line typed into `txn` or `watch -i`, with flags that behave as on the command line.
-pub fn parse_line<T: Parser>(args: Vec<OsString>) -> Result<T, clap::Error> {
+pub(crate) fn parse_line<T: Parser>(args: Vec<OsString>) -> Result<T, clap::Error> {
     let matches = flag::tune(T::command()).try_get_matches_from(args)?;
     T::from_arg_matches(&matches)
 }

@@ -14,7 +14,7 @@ use crate::{
 };
 
 #[derive(clap::Args, Clone, Debug)]
-pub struct Globals {
+pub(crate) struct Globals {
     /// Addresses of members, separated by commas
     #[arg(long, global = true, value_delimiter = ',', action = clap::ArgAction::Append, default_value = "127.0.0.1:2379", value_name = "HOST:PORT")]
     endpoints: Vec<String>,
@@ -81,7 +81,7 @@ pub struct Globals {
 }
 
 /// What a command runs with.
-pub struct Context {
+pub(crate) struct Context {
     globals: Globals,
     pub program: String,
     timeout_given: bool,
@@ -98,18 +98,18 @@ enum Identity {
 }
 
 impl Context {
-    pub fn new(globals: Globals, program: String, timeout_given: bool) -> Context {
+    pub(crate) fn new(globals: Globals, program: String, timeout_given: bool) -> Context {
         Context { globals, program, timeout_given, identity: OnceCell::new() }
     }
 
     /// A client of all endpoints, and how to print. Flags are checked here, after the command's own arguments.
-    pub async fn open(&self) -> Result<(Client, Style), Failure> {
+    pub(crate) async fn open(&self) -> Result<(Client, Style), Failure> {
         let style = self.style().await?;
         Ok((self.connect(self.endpoints()).await?, style))
     }
 
     /// How to print, for commands that connect to endpoints one by one.
-    pub async fn style(&self) -> Result<Style, Failure> {
+    pub(crate) async fn style(&self) -> Result<Style, Failure> {
         self.refuse_unsupported()?;
         self.identity().await?;
         let format = Format::parse(&self.globals.write_out);
@@ -118,14 +118,14 @@ impl Context {
     }
 
     /// A client that has logged in, if there is a user.
-    pub async fn connect(&self, endpoints: Vec<String>) -> Result<Client, Failure> {
+    pub(crate) async fn connect(&self, endpoints: Vec<String>) -> Result<Client, Failure> {
         let client = self.client(endpoints).await?;
         self.log_in(&client).await.map_err(|error| Failure::from(error).with_code(Failure::BAD_CONNECTION))?;
         Ok(client)
     }
 
     /// A client that will log in when it has to.
-    pub async fn client(&self, endpoints: Vec<String>) -> Result<Client, Failure> {
+    pub(crate) async fn client(&self, endpoints: Vec<String>) -> Result<Client, Failure> {
         let options = self.options().await?;
         Client::connect(endpoints, options).await.map_err(|error| match error {
             client::Error::BadEndpoint { .. } => Failure::bad_args(error),
@@ -134,7 +134,7 @@ impl Context {
     }
 
     /// To log in is part of connecting, and has its time.
-    pub async fn log_in(&self, client: &Client) -> Result<(), client::Error> {
+    pub(crate) async fn log_in(&self, client: &Client) -> Result<(), client::Error> {
         let timeout = self.globals.dial_timeout;
         client.log_in((!timeout.is_zero()).then_some(timeout)).await
     }
@@ -159,13 +159,13 @@ impl Context {
         Ok(Identity::User(User::new(name, password)))
     }
 
-    pub fn endpoints(&self) -> Vec<String> {
+    pub(crate) fn endpoints(&self) -> Vec<String> {
         let trimmed = self.globals.endpoints.iter().map(|endpoint| endpoint.trim().to_owned());
         trimmed.filter(|endpoint| !endpoint.is_empty()).collect()
     }
 
     /// The endpoints given, or those of all members.
-    pub async fn member_endpoints(&self, cluster: bool) -> Result<Vec<String>, Failure> {
+    pub(crate) async fn member_endpoints(&self, cluster: bool) -> Result<Vec<String>, Failure> {
         if !cluster {
             return Ok(self.endpoints());
         }
@@ -177,12 +177,12 @@ impl Context {
         Ok(list.members.into_iter().flat_map(|member| member.client_ur_ls).collect())
     }
 
-    pub fn timeout(&self) -> Duration {
+    pub(crate) fn timeout(&self) -> Duration {
         self.globals.command_timeout
     }
 
     /// The timeout only if the user asked for one: long work has none by default.
-    pub fn timeout_if_given(&self) -> Option<Duration> {
+    pub(crate) fn timeout_if_given(&self) -> Option<Duration> {
         self.timeout_given.then_some(self.globals.command_timeout)
     }
 

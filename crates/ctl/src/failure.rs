@@ -4,7 +4,7 @@ use std::{error::Error as _, fmt::Display};
 
 /// The end of a command that failed.
 #[derive(Debug)]
-pub struct Failure {
+pub(crate) struct Failure {
     pub code: u8,
     /// `None` if the user has been told already.
     message: Option<String>,
@@ -13,63 +13,63 @@ pub struct Failure {
 }
 
 impl Failure {
-    pub const BAD_CONNECTION: u8 = 2;
+    pub(crate) const BAD_CONNECTION: u8 = 2;
 
     fn new(code: u8, message: impl Display) -> Failure {
         Failure { code, message: Some(message.to_string()), cause: None }
     }
 
-    pub fn error(message: impl Display) -> Failure {
+    pub(crate) fn error(message: impl Display) -> Failure {
         Failure::new(1, message)
     }
 
-    pub fn bad_connection(message: impl Display) -> Failure {
+    pub(crate) fn bad_connection(message: impl Display) -> Failure {
         Failure::new(Failure::BAD_CONNECTION, message)
     }
 
     /// What was typed into `txn` or `watch -i` makes no sense.
-    pub fn invalid_input(message: impl Display) -> Failure {
+    pub(crate) fn invalid_input(message: impl Display) -> Failure {
         Failure::new(3, message)
     }
 
     /// A known flag with a value that is not supported.
-    pub fn bad_feature(message: impl Display) -> Failure {
+    pub(crate) fn bad_feature(message: impl Display) -> Failure {
         Failure::new(4, message)
     }
 
-    pub fn interrupted(message: impl Display) -> Failure {
+    pub(crate) fn interrupted(message: impl Display) -> Failure {
         Failure::new(5, message)
     }
 
-    pub fn bad_args(message: impl Display) -> Failure {
+    pub(crate) fn bad_args(message: impl Display) -> Failure {
         Failure::new(128, message)
     }
 
     /// Everything has been said.
-    pub fn told(code: u8) -> Failure {
+    pub(crate) fn told(code: u8) -> Failure {
         Failure { code, message: None, cause: None }
     }
 
     /// Says what was being done when it failed.
-    pub fn while_doing(mut self, what: &str) -> Failure {
+    pub(crate) fn while_doing(mut self, what: &str) -> Failure {
         self.message = self.message.map(|message| format!("{what} ({message})"));
         self
     }
 
-    pub fn with_code(mut self, code: u8) -> Failure {
+    pub(crate) fn with_code(mut self, code: u8) -> Failure {
         self.code = code;
         self
     }
 
-    pub fn text(&self) -> &str {
+    pub(crate) fn text(&self) -> &str {
         self.message.as_deref().unwrap_or_default()
     }
 
-    pub fn tell_cause(&self) {
+    pub(crate) fn tell_cause(&self) {
         tell_cause(self.cause.as_deref());
     }
 
-    pub fn tell(&self) {
+    pub(crate) fn tell(&self) {
         self.tell_cause();
         if let Some(message) = &self.message {
             eprintln!("Error: {message}");
@@ -78,7 +78,7 @@ impl Failure {
 }
 
 /// "context deadline exceeded" alone helps nobody: a log line says what stood in the way.
-pub fn tell_cause(cause: Option<&str>) {
+pub(crate) fn tell_cause(cause: Option<&str>) {
     if let Some(cause) = cause {
         eprintln!(
             "{{\"level\":\"warn\",\"msg\":\"the call did not get through\",\"error\":{}}}",
@@ -87,7 +87,7 @@ pub fn tell_cause(cause: Option<&str>) {
     }
 }
 
-pub fn cause(error: &client::Error) -> Option<String> {
+pub(crate) fn cause(error: &client::Error) -> Option<String> {
     error.source().map(ToString::to_string)
 }
 

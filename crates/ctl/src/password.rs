@@ -11,7 +11,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use crate::failure::Failure;
 
 /// Asks for a password. At the end of the input it is empty.
-pub async fn ask(prompt: &str) -> Result<String, Failure> {
+pub(crate) async fn ask(prompt: &str) -> Result<String, Failure> {
     print(prompt)?;
     let silence = Silence::begin();
     let read = tokio::task::spawn_blocking(line);
@@ -30,7 +30,7 @@ pub async fn ask(prompt: &str) -> Result<String, Failure> {
 }
 
 /// A new password of a user, typed twice.
-pub async fn ask_twice(user: &str) -> Result<String, Failure> {
+pub(crate) async fn ask_twice(user: &str) -> Result<String, Failure> {
     let failed = |failure: Failure| match failure.text() {
         "" => failure,
         text => Failure::bad_args(format!("failed to ask password: {text}")),
@@ -47,7 +47,7 @@ pub async fn ask_twice(user: &str) -> Result<String, Failure> {
 }
 
 /// The first word of the next line, without a prompt.
-pub fn first_word() -> String {
+pub(crate) fn first_word() -> String {
     let line = line().unwrap_or_default();
     line.split_whitespace().next().unwrap_or_default().to_owned()
 }

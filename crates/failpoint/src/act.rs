@@ -15,7 +15,7 @@ pub(crate) static LAST_WORDS: Mutex<()> = Mutex::new(());
 /// How a crash of a Go program ends, which is what fault tools look for.
 const EXIT_CODE: i32 = 2;
 
-pub fn sleep(name: &str, value: Option<&Value>) -> Option<Value> {
+pub(crate) fn sleep(name: &str, value: Option<&Value>) -> Option<Value> {
     let time = match value {
         Some(Value::Int(millis)) => Duration::from_millis(u64::try_from(*millis).unwrap_or_default()),
         Some(Value::Text(text)) => match duration::parse(text) {
@@ -36,7 +36,7 @@ pub fn sleep(name: &str, value: Option<&Value>) -> Option<Value> {
 }
 
 /// Ends the process at once, whatever other threads are doing: nothing is flushed, no destructor runs.
-pub fn panic(name: &str, value: Option<&Value>) -> ! {
+pub(crate) fn panic(name: &str, value: Option<&Value>) -> ! {
     let _last = LAST_WORDS.lock().unwrap_or_else(PoisonError::into_inner);
     let shown = value.map_or(name.to_owned(), Value::to_string);
     eprintln!("panic: failpoint panic: {shown}");
@@ -45,7 +45,7 @@ pub fn panic(name: &str, value: Option<&Value>) -> ! {
 }
 
 /// Attaches a debugger and gives it the time to stop the process.
-pub fn break_in() -> Option<Value> {
+pub(crate) fn break_in() -> Option<Value> {
     let program = std::env::current_exe().unwrap_or_default();
     match Command::new("gdb").arg(program).arg(std::process::id().to_string()).spawn() {
         Ok(mut debugger) => {
@@ -57,7 +57,7 @@ pub fn break_in() -> Option<Value> {
     None
 }
 
-pub fn print(name: &str) -> Option<Value> {
+pub(crate) fn print(name: &str) -> Option<Value> {
     println!("failpoint print: {name}");
     None
 }

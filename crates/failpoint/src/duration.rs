@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 /// `None` if the text is no duration. A negative one is zero: it means no waiting.
-pub fn parse(text: &str) -> Option<Duration> {
+pub(crate) fn parse(text: &str) -> Option<Duration> {
     let unsigned = text.strip_prefix(['-', '+']).unwrap_or(text);
     if unsigned == "0" {
         return Some(Duration::ZERO);

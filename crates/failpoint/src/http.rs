@@ -26,7 +26,8 @@ const HEAD_BYTES_MAX: u64 = 16 << 10;
 const BODY_BYTES_MAX: usize = 1 << 20;
 const IDLE_MAX: Duration = Duration::from_secs(10);
 
-/// Listens at `address` and serves from a thread of its own until the process ends.
+/// Listens at `address`, such as `127.0.0.1:22381`, and serves on its own thread until the process
+/// ends. Returns the bound address. As in Go, `:22381` listens on all IPv4 addresses.
 pub fn serve(address: &str) -> io::Result<SocketAddr> {
     // Go takes `:22381` for all addresses.
     let address = if address.starts_with(':') { format!("0.0.0.0{address}") } else { address.to_owned() };

@@ -17,6 +17,7 @@
 //! The names are etcd 3.7.3's, each at the place that corresponds to its place there; [`NAMES`] lists them all with
 //! those that have no place here. `panic` ends the whole process with code 2, as a panic ends a Go program.
 //! A sleep blocks its thread: on a thread that serves async tasks it holds up the others there too.
+#![warn(missing_docs)]
 
 mod act;
 mod duration;
@@ -32,33 +33,43 @@ pub use names::{NAMES, Place, position};
 pub use point::{Error, disable, enable, hit, hit_text, hit_unit, list, parse_list, status};
 pub use terms::{BadTerms, Terms, Value};
 
-/// Why the points cannot be set up as the environment asks; the program must not start then.
+/// Why [`setup_from_env`] failed. The program must not start then.
 #[derive(Debug, thiserror::Error)]
 pub enum SetupError {
+    /// `GOFAIL_FAILPOINTS` is not a list of `NAME=TERMS` pairs separated by semicolons. An unknown
+    /// name or invalid terms are only printed, as in gofail.
     #[error("fail to parse failpoint: {0}")]
     Terms(#[from] Error),
+    /// The HTTP server cannot listen at the address in `GOFAIL_HTTP`.
     #[error("GOFAIL_HTTP={address}: {source}")]
-    Listen { address: String, source: std::io::Error },
+    Listen {
+        /// The value of `GOFAIL_HTTP`.
+        address: String,
+        /// The error from binding the socket or starting the server's thread.
+        source: std::io::Error,
+    },
 }
 
-/// Whether points are compiled in.
+/// Whether the cargo feature `failpoints` is on. Without it `failpoint!` expands to nothing.
 pub const ENABLED: bool = cfg!(feature = "failpoints");
 
 static HTTP_ADDRESS: OnceLock<SocketAddr> = OnceLock::new();
 
-/// The address that `GOFAIL_HTTP` led to, with the bound port where it asked for port 0.
+/// The address of the HTTP server, with the actual port if `GOFAIL_HTTP` requested port 0. `None`
+/// before [`setup_from_env`] has started the server.
 pub fn http_address() -> Option<SocketAddr> {
     HTTP_ADDRESS.get().copied()
 }
 
-/// Does what `GOFAIL_FAILPOINTS` and `GOFAIL_HTTP` ask for. Does nothing unless points are compiled in.
+/// Applies `GOFAIL_FAILPOINTS` and starts the HTTP server if `GOFAIL_HTTP` is set. Does nothing if
+/// [`ENABLED`] is false.
 pub fn setup_from_env() -> Result<(), SetupError> {
     if !ENABLED {
         return Ok(());
     }
     if let Ok(text) = std::env::var("GOFAIL_FAILPOINTS") {
         for (name, terms) in parse_list(&text)? {
-            // As in gofail neither an unknown name nor bad terms stop the start; both are told.
+            // As in gofail, an unknown name or invalid terms are printed and do not stop the start.
             if let Err(error) = enable(name, terms) {
                 println!("failpoint: {name}: {error}");
             }
@@ -76,8 +87,9 @@ pub fn setup_from_env() -> Result<(), SetupError> {
     }
 }
 
-/// A point: `failpoint!("name")`; with `|| body` the body runs when the point returns, with `|text| body` when it returns
-/// a text. The body may `return`, `break` or `continue`. A name without a place in [`NAMES`] does not compile.
+/// Marks a point: `failpoint!("name")`. With `|| body` the body runs when a `return` term without a
+/// value acts, with `|text| body` when one with a text acts. The body may `return`, `break` or
+/// `continue`. A name that [`NAMES`] does not mark as [`Place::Here`] does not compile.
 #[cfg(feature = "failpoints")]
 #[macro_export]
 macro_rules! failpoint {
@@ -99,7 +111,7 @@ macro_rules! failpoint {
     }};
 }
 
-/// A point; nothing at all, because the feature `failpoints` is off.
+/// Marks a point. Expands to nothing, because the cargo feature `failpoints` is off.
 #[cfg(not(feature = "failpoints"))]
 #[macro_export]
 macro_rules! failpoint {

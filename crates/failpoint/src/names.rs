@@ -1,18 +1,20 @@
-//! The names of etcd 3.7.3's failpoints (and bbolt 1.5.0's), and which of them are in this program; `lower…` and
-//! `migrate…` are ours.
+//! The names of the failpoints of etcd 3.7.3 and bbolt 1.5.0, and which of them are in this
+//! program. The points `lower…` and `migrate…` exist in Lockgate only.
 
-/// Whether a point has its place in this program.
+/// Whether a point is in this program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// `failpoint!` with this name stands somewhere; fault tools may choose it.
+    /// The program has a `failpoint!` with this name, and fault tools may choose it.
     Here,
-    /// Not placed; the reason. Such a point is not offered: a tool would wait for it in vain.
+    /// The program has no such point, for this reason. [`crate::list`] omits the name, because a
+    /// tool would wait for it in vain.
     Absent(&'static str),
 }
 
 use Place::{Absent, Here};
 
-/// By name. To place a point, mark it `Here`: until then `failpoint!` with its name does not compile.
+/// All known points, sorted by name. To add a point to the program, mark its name [`Place::Here`]:
+/// until then `failpoint!` with the name does not compile.
 pub const NAMES: &[(&str, Place)] = &[
     ("afterCommit", Here),
     ("afterIsMemberExist", Absent("whether a member is a learner is asked once; nothing lies in between")),
@@ -93,10 +95,10 @@ pub const NAMES: &[(&str, Place)] = &[
     ("walBeforeSync", Here),
 ];
 
-/// The position of a point in [`NAMES`]; `failpoint!` asks when it is compiled.
+/// Returns the position of a point in [`NAMES`]. `failpoint!` evaluates it at compile time.
 ///
 /// # Panics
-/// If the name is not there, or not marked [`Place::Here`].
+/// If [`NAMES`] lacks the name or does not mark it [`Place::Here`].
 pub const fn position(name: &str) -> usize {
     let mut at = 0;
     while at < NAMES.len() {

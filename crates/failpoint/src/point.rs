@@ -7,15 +7,20 @@ use std::sync::{
 
 use crate::{BadTerms, NAMES, Place, Terms, Value};
 
-/// Why a point cannot be set or asked; gofail's texts.
+/// Why a request for a point failed. The messages are gofail's.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
+    /// No point of this name is in this program. This includes the names that are marked
+    /// [`Place::Absent`].
     #[error("failpoint: failpoint does not exist")]
     NoExist,
+    /// The point has no terms, so there is nothing to report or to remove.
     #[error("failpoint: failpoint is disabled")]
     Disabled,
+    /// The terms do not follow the grammar; the point keeps its earlier terms.
     #[error(transparent)]
     BadTerms(#[from] BadTerms),
+    /// A part of a `NAME=TERMS;…` list that has no `=` or more than one. Holds that part.
     #[error("bad failpoint {0:?}")]
     BadList(String),
 }
@@ -29,7 +34,7 @@ struct Point {
 static POINTS: [Point; NAMES.len()] =
     [const { Point { armed: AtomicBool::new(false), terms: RwLock::new(None) } }; NAMES.len()];
 
-/// Sets the terms of a point.
+/// Sets or replaces the terms of a point. A failure to parse them is also printed, as in gofail.
 pub fn enable(name: &str, terms: &str) -> Result<(), Error> {
     let point = find(name)?;
     let terms = Terms::parse(terms).inspect_err(|error| println!("failed to enable \"{name}={terms}\" ({error})"))?;
@@ -37,7 +42,7 @@ pub fn enable(name: &str, terms: &str) -> Result<(), Error> {
     Ok(())
 }
 
-/// Takes a point's terms away. One that acts now goes on to its end.
+/// Removes the terms of a point. An action that is in progress, such as a sleep, completes.
 pub fn disable(name: &str) -> Result<(), Error> {
     match find(name)?.set(None) {
         Some(_) => Ok(()),
@@ -45,18 +50,18 @@ pub fn disable(name: &str) -> Result<(), Error> {
     }
 }
 
-/// The terms of a point and how often one has acted.
+/// Returns the terms of a point, and how many times one of them has acted since they were set.
 pub fn status(name: &str) -> Result<(String, u64), Error> {
     let terms = find(name)?.terms().ok_or(Error::Disabled)?;
     Ok((terms.text().to_owned(), terms.count()))
 }
 
-/// The names of all points that are in this program, in order.
+/// The names of all points that are in this program, in the order of [`NAMES`].
 pub fn list() -> impl Iterator<Item = &'static str> {
     NAMES.iter().filter(|(_, place)| *place == Place::Here).map(|(name, _)| *name)
 }
 
-/// Reads `NAME=TERMS;NAME=TERMS`.
+/// Parses `NAME=TERMS;NAME=TERMS` without checking names or terms. Empty parts are ignored.
 pub fn parse_list(text: &str) -> Result<Vec<(&str, &str)>, Error> {
     let pairs = text.split(';').filter(|pair| !pair.is_empty());
     let pairs = pairs.map(|pair| match pair.split_once('=') {
@@ -66,7 +71,8 @@ pub fn parse_list(text: &str) -> Result<Vec<(&str, &str)>, Error> {
     pairs.collect()
 }
 
-/// Passes the point at this position in [`NAMES`]: what `failpoint!` calls.
+/// Runs the terms of the point at this position in [`NAMES`]; `failpoint!` expands to this call.
+/// Returns the value of a `return` term, and `None` otherwise.
 #[inline]
 pub fn hit(at: usize) -> Option<Value> {
     let point = &POINTS[at];
@@ -76,7 +82,8 @@ pub fn hit(at: usize) -> Option<Value> {
     point.terms()?.run(NAMES[at].0)
 }
 
-/// [`hit`] for a point that takes nothing: whether it returned.
+/// Runs a point whose body takes no value. Returns true if a `return` term without a value acted. A
+/// value of another type is printed and ignored.
 pub fn hit_unit(at: usize) -> bool {
     match hit(at) {
         None => false,
@@ -88,7 +95,8 @@ pub fn hit_unit(at: usize) -> bool {
     }
 }
 
-/// [`hit`] for a point that takes a text.
+/// Runs a point whose body takes a text. Returns the text of a `return("…")` term. A value of
+/// another type is printed and ignored.
 pub fn hit_text(at: usize) -> Option<String> {
     match hit(at)? {
         Value::Text(text) => Some(text),

@@ -22,16 +22,21 @@ use std::{
 
 use crate::act;
 
+/// The terms do not follow the grammar of [`Terms`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("failpoint: could not parse terms")]
 pub struct BadTerms;
 
-/// What `return` hands to the point.
+/// The argument of a term; for `return` it is the value that the point receives.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Value {
+    /// No value: `return` or `return()`.
     Unit,
+    /// An integer, as in `return(5)`.
     Int(i64),
+    /// A text in double quotes or backquotes, as in `return("disk full")`.
     Text(String),
+    /// `true` or `false`.
     Bool(bool),
 }
 
@@ -106,16 +111,22 @@ struct Term {
     value: Option<Value>,
 }
 
-/// The terms of one point.
+/// The terms of one point, with their remaining counts.
+///
+/// The grammar is gofail's, for example `2*return(1)->50.0%sleep(100)`: terms are chained by `->`,
+/// and a term is an action after any number of conditions, with its argument in parentheses. The
+/// first term whose conditions allow it acts.
 #[derive(Debug)]
 pub struct Terms {
     text: String,
     chain: Mutex<Vec<Term>>,
-    /// How often a term has acted. Beside the chain, because that is held during a sleep.
+    /// How many times a term has acted. It is outside the lock of the chain because that is held
+    /// during a sleep.
     count: AtomicU64,
 }
 
 impl Terms {
+    /// Parses a chain of at least one term.
     pub fn parse(text: &str) -> Result<Terms, BadTerms> {
         let mut rest = text;
         let mut chain = Vec::new();
@@ -133,15 +144,19 @@ impl Terms {
         Ok(Terms { text: text.to_owned(), chain: Mutex::new(chain), count: AtomicU64::new(0) })
     }
 
+    /// The terms as they were written.
     pub fn text(&self) -> &str {
         &self.text
     }
 
+    /// How many times a term has acted. Conditions that refused do not count.
     pub fn count(&self) -> u64 {
         self.count.load(Ordering::Relaxed)
     }
 
-    /// Lets the first term that allows it act at the point `name`.
+    /// Runs the first term whose conditions allow it, at the point `name`. Returns the value of a
+    /// `return` term, and `None` otherwise. The chain stays locked during the action, so that a
+    /// sleep delays every other thread that reaches this point.
     pub fn run(&self, name: &str) -> Option<Value> {
         let mut chain = self.chain.lock().unwrap_or_else(PoisonError::into_inner);
         let term = chain.iter_mut().find_map(|term| {

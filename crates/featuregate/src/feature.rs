@@ -4,19 +4,24 @@ use std::fmt;
 
 use crate::Version;
 
-/// How mature a feature is. The order is the order of a life.
+/// The maturity of a feature. The order of the variants is the order in which a feature passes
+/// through them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Stage {
-    /// Off unless asked for; may leave at any time.
+    /// Off by default; may be removed in any minor release.
     Alpha,
+    /// Usually on by default, and still open to change.
     Beta,
+    /// Generally available: a supported part of the product. An operator who sets it gets a
+    /// warning.
     Ga,
-    /// On its way out; its last minor release before that is also locked.
+    /// About to be removed; in its last minor release the feature is also locked.
     Deprecated,
 }
 
 impl Stage {
-    /// The value of the `stage` label in metrics and in help texts, as etcd and Kubernetes spell it: GA is empty.
+    /// The `stage` label of metrics and help texts, as etcd and Kubernetes spell it. Empty for
+    /// [`Stage::Ga`].
     pub const fn label(self) -> &'static str {
         match self {
             Stage::Alpha => "ALPHA",
@@ -26,7 +31,7 @@ impl Stage {
         }
     }
 
-    /// The lower-case word for release records and tables.
+    /// The lower-case word for the stage in release records and tables.
     pub const fn word(self) -> &'static str {
         match self {
             Stage::Alpha => "alpha",
@@ -41,7 +46,7 @@ impl Stage {
     }
 }
 
-/// Whose switch a feature is. Fixed for its whole life.
+/// The scope of a feature's value: each server or the cluster as a whole. It never changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Level {
     /// Each server decides for itself, from its own flag.
@@ -51,7 +56,7 @@ pub enum Level {
 }
 
 impl Level {
-    /// The flag that sets features of this level.
+    /// The command-line flag that sets features of this level.
     pub const fn flag(self) -> &'static str {
         match self {
             Level::Server => "--feature-gates",
@@ -59,7 +64,7 @@ impl Level {
         }
     }
 
-    /// The word for metrics (`scope`), release records and tables.
+    /// The word for the level in metrics (label `scope`), release records and tables.
     pub const fn word(self) -> &'static str {
         match self {
             Level::Server => "server",
@@ -78,49 +83,54 @@ impl fmt::Display for Level {
     }
 }
 
-/// What a feature is from `version` on, until its next spec.
+/// The stage, default and lock of a feature from `version` on, until its next spec.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Spec {
+    /// The first version for which this spec holds.
     pub version: Version,
+    /// The maturity from `version` on.
     pub stage: Stage,
+    /// The value if no flag sets the feature.
     pub default: bool,
-    /// The value is the default, and no flag can say otherwise.
+    /// Whether the value is fixed to `default`. A server-level flag with the other value is then an
+    /// error.
     pub locked: bool,
 }
 
 impl Spec {
-    /// The same spec, on by default.
+    /// Returns this spec with the feature on by default.
     pub const fn on(self) -> Spec {
         Spec { default: true, ..self }
     }
 
-    /// The same spec, off by default.
+    /// Returns this spec with the feature off by default.
     pub const fn off(self) -> Spec {
         Spec { default: false, ..self }
     }
 
-    /// The same spec, locked to its default.
+    /// Returns this spec with the value locked to its default.
     pub const fn locked(self) -> Spec {
         Spec { locked: true, ..self }
     }
 }
 
-/// Off by default.
+/// An alpha spec: off by default. A [`crate::Registry`] rejects an alpha that is on or locked.
 pub const fn alpha(version: Version) -> Spec {
     Spec { version, stage: Stage::Alpha, default: false, locked: false }
 }
 
-/// On by default; `.off()` for a beta that must be asked for.
+/// A beta spec: on by default. Add `.off()` for a beta that operators must opt in to.
 pub const fn beta(version: Version) -> Spec {
     Spec { version, stage: Stage::Beta, default: true, locked: false }
 }
 
-/// On by default; `.locked()` once nobody needs to turn it off.
+/// A GA spec: on by default. Add `.locked()` once nobody needs to turn the feature off.
 pub const fn ga(version: Version) -> Spec {
     Spec { version, stage: Stage::Ga, default: true, locked: false }
 }
 
-/// Off by default; `.on()` for a feature that became a part of the product. Add `.locked()` for the last minor release.
+/// A deprecated spec: off by default. Add `.on()` for a feature that became a part of the product,
+/// and `.locked()` for its last minor release.
 pub const fn deprecated(version: Version) -> Spec {
     Spec { version, stage: Stage::Deprecated, default: false, locked: false }
 }
@@ -128,25 +138,32 @@ pub const fn deprecated(version: Version) -> Spec {
 /// One row of a table of features. Help, docs, metrics and release records are made from it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Feature {
+    /// Unique among both levels: ASCII letters, digits and underscores, with a letter first. Never
+    /// reused after the feature is removed.
     pub name: &'static str,
+    /// Whether servers or the cluster decide on the value.
     pub level: Level,
-    /// Who answers for it: a person, a team or a part of the code.
+    /// The maintainer of the feature: a person, a team or a part of the code. Must not be empty.
     pub owner: &'static str,
-    /// The data it writes, which outlives its being turned off; empty if none.
+    /// The data that the feature writes and that remains after it is turned off. Empty if it leaves
+    /// no data.
     pub writes: &'static str,
-    /// One sentence: what being on changes, and why one would want that.
+    /// One sentence that states what the feature changes and why an operator may want that. Must
+    /// not be empty.
     pub reason: &'static str,
-    /// Ascending by version.
+    /// The specs of the feature, ascending by version. At least one.
     pub specs: &'static [Spec],
 }
 
 impl Feature {
-    /// The spec in force at `version`; `None` before the first one, where the feature is "pre-alpha": not there yet.
+    /// Returns the spec in force at `version`. `None` before the first spec: the feature does not
+    /// exist yet, which Kubernetes calls "PreAlpha".
     pub fn spec_at(&self, version: Version) -> Option<&'static Spec> {
         spec_at(self.specs, version)
     }
 
-    /// The version that brought the feature.
+    /// The version that introduces the feature. `None` only without specs, which a
+    /// [`crate::Registry`] rejects.
     pub fn since(&self) -> Option<Version> {
         self.specs.first().map(|spec| spec.version)
     }

@@ -4,7 +4,8 @@ use std::fmt;
 
 use crate::{ALL_ALPHA, ALL_BETA, Level, Spec, Stage, Version};
 
-/// Resolved values. A feature that does not exist at the version is not in here, and counts as off.
+/// The values of one level's features at one version. A feature that does not exist at that version
+/// has no entry and counts as off.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Gates {
     pub(crate) level: Level,
@@ -15,54 +16,62 @@ pub struct Gates {
     pub(crate) all_beta: bool,
 }
 
-/// One feature's value, beside the spec that it was resolved under.
+/// The value of one feature, with the spec that it was resolved under.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Gate {
+    /// The feature's name, as registered.
     pub name: &'static str,
+    /// The spec in force at [`Gates::version`].
     pub spec: Spec,
+    /// Whether the feature is on, after settings, `AllAlpha`, `AllBeta` and locks were applied.
     pub enabled: bool,
 }
 
-/// One sample of a gauge like `etcd_server_feature_enabled{name,stage}`.
+/// One sample of a gauge such as `etcd_server_feature_enabled{name,stage}`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MetricRow {
+    /// The feature's name. At server level also [`ALL_ALPHA`] and [`ALL_BETA`].
     pub name: &'static str,
-    /// `ALPHA`, `BETA`, empty for GA, `DEPRECATED`.
+    /// `ALPHA`, `BETA`, `DEPRECATED`, or empty for GA.
     pub stage: &'static str,
-    /// `server` or `cluster`.
+    /// The level: `server` or `cluster`.
     pub scope: &'static str,
-    /// 1 is on, 0 is off.
+    /// 1 if the feature is on, 0 if it is off.
     pub value: u8,
 }
 
 impl Gates {
+    /// The level whose features these are. Features of the other level have no entry.
     pub fn level(&self) -> Level {
         self.level
     }
 
-    /// The version the values were resolved at; below the binary's own when an older one is emulated.
+    /// The version at which the values were resolved. It is lower than the binary's version if an
+    /// older one is emulated.
     pub fn version(&self) -> Version {
         self.version
     }
 
-    /// Off, too, if there is no such feature at this version; [`Gates::get`] tells these apart.
+    /// Whether the feature is on. False also if it does not exist at this version; [`Gates::get`]
+    /// tells the two cases apart.
     pub fn enabled(&self, name: &str) -> bool {
         self.get(name).is_some_and(|gate| gate.enabled)
     }
 
-    /// `None`: no such feature of this level at this version.
+    /// Returns the entry of a feature. `None` if this level has no such feature at this version.
     pub fn get(&self, name: &str) -> Option<&Gate> {
         let at = self.gates.binary_search_by(|gate| gate.name.cmp(name)).ok()?;
         self.gates.get(at)
     }
 
-    /// By name.
+    /// The entries of all features of the level that exist at the version, sorted by name.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &Gate> {
         self.gates.iter()
     }
 
-    /// One row a feature, by name. At server level the pseudo-gates have rows too, as in etcd; a cluster has no value
-    /// for them, because they are a manner of speaking of one member's flag.
+    /// One row per feature, sorted by name. Server-level gates start with rows for [`ALL_ALPHA`]
+    /// and [`ALL_BETA`], as in etcd. Cluster-level gates have no such rows, because these two names
+    /// exist only in a member's flag.
     pub fn metric_rows(&self) -> impl Iterator<Item = MetricRow> + '_ {
         let scope = self.level.word();
         let row = move |name, stage: Stage, on: bool| MetricRow { name, stage: stage.label(), scope, value: on.into() };

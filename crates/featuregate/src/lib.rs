@@ -91,6 +91,7 @@
 //! assert!(describe_change(&old, &new)[0].starts_with("FastList: removed"));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
+#![warn(missing_docs)]
 
 mod change;
 mod docs;

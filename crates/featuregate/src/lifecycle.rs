@@ -26,6 +26,7 @@ pub enum Rule {
 }
 
 impl Rule {
+    /// The rule as a sentence fragment, for messages about a violation.
     pub const fn text(self) -> &'static str {
         match self {
             Rule::NextRelease => "a table is compared with the release right before it",
@@ -42,15 +43,16 @@ impl Rule {
     }
 }
 
-/// A change that breaks a rule.
+/// A difference between two releases that breaks a rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation {
-    /// Empty where a release as a whole is meant.
+    /// The feature's name. Empty if the violation concerns the release as a whole.
     pub feature: String,
+    /// The rule that the change breaks.
     pub rule: Rule,
-    /// What the two tables say.
+    /// The change, as the two records show it.
     pub found: String,
-    /// What would be right.
+    /// A sentence that says how to change the new table so that it follows the rule.
     pub remedy: String,
 }
 
@@ -63,7 +65,8 @@ impl fmt::Display for Violation {
     }
 }
 
-/// Everything in `new` that the rules forbid, seeing what `old`, the release before it, had. Ordered by feature.
+/// Returns every violation of a [`Rule`] in `new`, compared with `old`, the release before it.
+/// Sorted by feature. If `new` does not follow `old`, that is the only violation reported.
 pub fn check_lifecycle(old: &Release, new: &Release) -> Vec<Violation> {
     if let Some(violation) = check_order(old, new) {
         return vec![violation];

@@ -4,20 +4,21 @@ use std::fmt;
 
 use crate::{Feature, Level, Stage, Version};
 
-/// Sets every alpha feature of a level that is not named itself.
+/// The name that sets every alpha feature of a level, except those that the flag also sets by name.
 pub const ALL_ALPHA: &str = "AllAlpha";
-/// Sets every beta feature of a level that is not named itself.
+/// The name that sets every beta feature of a level, except those that the flag also sets by name.
 pub const ALL_BETA: &str = "AllBeta";
 
 /// All features of a product, server-level and cluster-level, sorted by name.
 ///
-/// Invariant: what [`TableError`] lists is absent. One table for both levels is what makes a name unique among both.
+/// Invariant: the table has no fault that [`TableError`] lists. Both levels share one table, so
+/// that a name is unique among both.
 #[derive(Clone, Debug)]
 pub struct Registry {
     features: Vec<Feature>,
 }
 
-/// What is wrong with a table; all of it, in the order of its rows.
+/// All faults of a feature table, in the order of its rows. Never empty.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub struct TableErrors(pub Vec<TableError>);
 
@@ -31,37 +32,100 @@ impl fmt::Display for TableErrors {
     }
 }
 
-/// One fault of one row.
+/// One fault of one row of a feature table.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TableError {
+    /// The name is empty, starts with a character other than an ASCII letter, or contains anything
+    /// but ASCII letters, digits and underscores.
     #[error("feature {name:?}: a name is letters, digits and underscores, and starts with a letter")]
-    BadName { name: &'static str },
+    BadName {
+        /// The name as given.
+        name: &'static str,
+    },
+    /// The name is [`ALL_ALPHA`] or [`ALL_BETA`].
     #[error("feature {name}: the name is reserved for the gate that sets all features of a stage")]
-    Reserved { name: &'static str },
+    Reserved {
+        /// The reserved name.
+        name: &'static str,
+    },
+    /// An earlier row has this name, at either level.
     #[error("feature {name}: registered twice; one row holds all its specs, and its level is one of the two")]
-    Duplicate { name: &'static str },
+    Duplicate {
+        /// Name of the feature that has two rows.
+        name: &'static str,
+    },
+    /// The row has no specs, so the feature exists in no version.
     #[error("feature {name}: no specs; give it at least the version that brings it")]
-    NoSpecs { name: &'static str },
+    NoSpecs {
+        /// Name of the feature.
+        name: &'static str,
+    },
+    /// The row has a blank [`Feature::owner`] or [`Feature::reason`].
     #[error("feature {name}: no {missing}; every row says who answers for the feature and why it is there")]
-    Undocumented { name: &'static str, missing: &'static str },
+    Undocumented {
+        /// Name of the feature.
+        name: &'static str,
+        /// `owner` or `reason`: the field that is blank.
+        missing: &'static str,
+    },
+    /// A spec's version is not greater than that of the spec before it.
     #[error(
         "feature {name}: the spec for {next} stands after the one for {previous}; list each version once, ascending"
     )]
-    Order { name: &'static str, previous: Version, next: Version },
+    Order {
+        /// Name of the feature.
+        name: &'static str,
+        /// The version of the spec before.
+        previous: Version,
+        /// The version of the spec that is out of order.
+        next: Version,
+    },
+    /// A spec's stage is earlier than that of the spec before it.
     #[error(
         "feature {name}: goes from {} back to {} in {version}; stages only go forward", from.word(), to.word()
     )]
-    StageRegress { name: &'static str, from: Stage, to: Stage, version: Version },
+    StageRegress {
+        /// Name of the feature.
+        name: &'static str,
+        /// The later stage, which the spec before has.
+        from: Stage,
+        /// The earlier stage, to which the feature would go back.
+        to: Stage,
+        /// The version of the spec that goes back.
+        version: Version,
+    },
+    /// An alpha spec is on by default, or locked.
     #[error("feature {name}: alpha and {what} in {version}; an alpha feature is off by default and not locked")]
-    AlphaNotFree { name: &'static str, what: &'static str, version: Version },
+    AlphaNotFree {
+        /// Name of the feature.
+        name: &'static str,
+        /// `on` or `locked`, for the message.
+        what: &'static str,
+        /// The version of the alpha spec.
+        version: Version,
+    },
+    /// A GA spec is locked and off by default: the feature could never be turned on.
     #[error("feature {name}: GA but locked off in {version}; what nobody can turn on is Deprecated, not GA")]
-    GaLockedOff { name: &'static str, version: Version },
+    GaLockedOff {
+        /// Name of the feature.
+        name: &'static str,
+        /// The version of the GA spec.
+        version: Version,
+    },
+    /// A spec that follows a locked one is not locked, or has another default.
     #[error("feature {name}: {what} in {version} after being locked; code for the other value may be gone by then")]
-    LockUndone { name: &'static str, what: &'static str, version: Version },
+    LockUndone {
+        /// Name of the feature.
+        name: &'static str,
+        /// The change after the lock, for the message: `unlocked` or `its default changed`.
+        what: &'static str,
+        /// The version of the spec that breaks the lock.
+        version: Version,
+    },
 }
 
 impl Registry {
-    /// Checks a table and makes it searchable.
+    /// Checks a table and sorts it by name. The error lists every fault of every row.
     pub fn new(table: &[Feature]) -> Result<Registry, TableErrors> {
         let mut errors = Vec::new();
         for (i, feature) in table.iter().enumerate() {
@@ -78,22 +142,25 @@ impl Registry {
         Ok(Registry { features })
     }
 
-    /// All features, by name.
+    /// All features of both levels, sorted by name.
     pub fn features(&self) -> &[Feature] {
         &self.features
     }
 
-    /// The features of one level, by name.
+    /// The features of one level, sorted by name.
     pub fn level(&self, level: Level) -> impl Iterator<Item = &Feature> {
         self.features.iter().filter(move |feature| feature.level == level)
     }
 
+    /// Returns the row of a feature of either level, whatever version it starts at. `None` if no
+    /// row has this name.
     pub fn get(&self, name: &str) -> Option<&Feature> {
         let at = self.features.binary_search_by(|feature| feature.name.cmp(name)).ok()?;
         self.features.get(at)
     }
 
-    /// Whether the feature is there at `version`; the question behind "unknown feature" answers.
+    /// Whether the feature exists at `version`. Servers use this to reject requests for unknown
+    /// features.
     pub fn knows(&self, name: &str, version: Version) -> bool {
         self.get(name).is_some_and(|feature| feature.spec_at(version).is_some())
     }

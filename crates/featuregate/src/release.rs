@@ -20,41 +20,52 @@ use std::{
 
 use crate::{Level, Registry, Spec, Stage, Version, feature::spec_at, version::parse_release};
 
-/// A release's features and the names it may never use again.
+/// The features of a release, and the names that later releases must not use again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Release {
+    /// The major and minor version of the release.
     pub version: Version,
+    /// The patch number of the release.
     pub patch: u16,
+    /// The features of the release, by name. Several patch releases of one minor release list the
+    /// same features.
     pub features: BTreeMap<String, Row>,
+    /// Names of removed features. A name stays here permanently.
     pub retired: BTreeSet<String>,
 }
 
-/// A feature as a release had it.
+/// A feature as a release defines it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Row {
+    /// Whether servers or the cluster decide on the value.
     pub level: Level,
-    /// Ascending by version.
+    /// The specs of the feature, ascending by version. At least one in a parsed record.
     pub specs: Vec<Spec>,
 }
 
 impl Row {
-    /// The spec in force at `version`.
+    /// Returns the spec in force at `version`, or `None` before the first one.
     pub fn spec_at(&self, version: Version) -> Option<&Spec> {
         spec_at(&self.specs, version)
     }
 }
 
-/// A record that cannot be read.
+/// A syntax error in a release record.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line} of the release record: found {found:?}, expected {expected}")]
 pub struct RecordError {
+    /// 1-based number of the faulty line. For an error at the end of the text, the number of lines,
+    /// which is 0 for an empty text.
     pub line: usize,
+    /// The faulty line as it stands in the text, or `the end`.
     pub found: String,
+    /// A phrase that describes the input that would be valid at this place.
     pub expected: &'static str,
 }
 
 impl Release {
-    /// The record of a registry, as of the release that ships it.
+    /// Returns the record of `registry` for the release that ships it. `retired` lists the names of
+    /// all features that were ever removed.
     pub fn of<'a>(
         version: Version,
         patch: u16,

@@ -4,77 +4,133 @@ use std::fmt;
 
 use crate::{ALL_ALPHA, ALL_BETA, Feature, Gate, Gates, Level, ParseError, Registry, Settings, Spec, Stage, Version};
 
-/// Values, and what their operator should be told about the settings they came from.
+/// The values of a level's features, and remarks for the operator on the settings that led to them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Resolved {
+    /// The resolved values.
     pub gates: Gates,
-    /// In the order of names; nothing is logged here.
+    /// Remarks to log, sorted by feature name. This crate logs nothing itself.
     pub notices: Vec<Notice>,
 }
 
-/// A setting that cannot be.
+/// Why a setting is rejected.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SetError {
+    /// The flag's text is not a list of `NAME=BOOL`.
     #[error(transparent)]
     Parse(#[from] ParseError),
-    /// `known` are the names that the flag does take; see [`SetError::hint`].
+    /// The registry has no feature of this name, at either level.
     #[error("unrecognized feature gate: {name}")]
-    Unknown { name: String, known: Vec<&'static str> },
+    Unknown {
+        /// The name in the settings.
+        name: String,
+        /// All names that the flag accepts, including [`ALL_ALPHA`] and [`ALL_BETA`]; see
+        /// [`SetError::hint`].
+        known: Vec<&'static str>,
+    },
+    /// The feature belongs to the other level, so another flag sets it.
     #[error(
         "cannot set feature gate {name} with {}, it is a {actual}-level feature: use {}", given.flag(), actual.flag()
     )]
-    WrongLevel { name: &'static str, given: Level, actual: Level },
+    WrongLevel {
+        /// Name of the feature.
+        name: &'static str,
+        /// The level of the flag that was used.
+        given: Level,
+        /// The level of the feature, whose flag would be right.
+        actual: Level,
+    },
+    /// The feature is locked and the setting differs from its default.
     #[error("cannot set feature gate {name} to {value}, feature is locked to {default}")]
-    Locked { name: &'static str, value: bool, default: bool },
+    Locked {
+        /// Name of the feature.
+        name: &'static str,
+        /// The rejected value.
+        value: bool,
+        /// The value that the feature is locked to.
+        default: bool,
+    },
+    /// The feature does not exist yet at the version for which the settings are checked.
     #[error("cannot set feature gate {name} to {value}, feature is PreAlpha at emulated version {version}")]
-    PreAlpha { name: &'static str, value: bool, since: Option<Version>, version: Version },
+    PreAlpha {
+        /// Name of the feature.
+        name: &'static str,
+        /// The rejected value.
+        value: bool,
+        /// The first version that has the feature.
+        since: Option<Version>,
+        /// The version for which the settings are checked: the emulated one, or the binary's in
+        /// [`Registry::check_start`].
+        version: Version,
+    },
 }
 
-/// Every setting that cannot be, by name. Never empty; a single one prints as itself.
+/// All rejected settings, sorted by name. Never empty; a single error prints without brackets.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub struct SetErrors(pub Vec<SetError>);
 
-/// Something about a setting that an operator should hear of, though it is no error.
+/// A remark on a setting that is valid but that the operator should know about. It prints as a log
+/// message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Notice {
-    /// The feature is done; the setting will be an error when its gate is gone.
+    /// The feature is GA, so there is no need to set it. The setting becomes an error when the gate
+    /// is removed.
     Ga {
+        /// Name of the feature.
         name: &'static str,
+        /// The value in the settings.
         value: bool,
     },
+    /// The feature is deprecated. The setting becomes an error when the gate is removed.
     Deprecated {
+        /// Name of the feature.
         name: &'static str,
+        /// The value in the settings.
         value: bool,
     },
-    /// The feature was locked at a version reached after the setting was judged; the lock wins.
+    /// The feature is locked at a cluster version that was reached after the settings were checked.
+    /// The setting has no effect.
     Locked {
+        /// Name of the feature.
         name: &'static str,
+        /// The value in the settings.
         value: bool,
+        /// The value that the feature is locked to.
         default: bool,
+        /// The cluster version at which the feature is locked.
         version: Version,
     },
-    /// The feature comes with a later version than the cluster is at; the setting waits for it.
+    /// The cluster version is older than the feature. The setting takes effect when the cluster
+    /// reaches `since`.
     NotYet {
+        /// Name of the feature.
         name: &'static str,
+        /// The value in the settings.
         value: bool,
+        /// The first version that has the feature.
         since: Version,
+        /// The cluster version, or the binary's where that is older.
         version: Version,
     },
-    /// Not a feature of this level. Only from [`Registry::proposal`], which refuses nothing.
+    /// The name is not that of a cluster-level feature. Only [`Registry::proposal`] reports this;
+    /// elsewhere it is a [`SetError`].
     Ignored {
+        /// The name in the settings.
         name: String,
     },
 }
 
 impl Registry {
-    /// Reads a flag and resolves it, for the usual case of one flag at the binary's own version.
+    /// Parses the text of a flag and resolves it, for the usual case of one flag at the binary's
+    /// own version.
     pub fn parse(&self, level: Level, version: Version, flag: &str) -> Result<Resolved, SetErrors> {
         let settings = flag.parse().map_err(|error| SetErrors(vec![SetError::Parse(error)]))?;
         self.resolve(level, version, &settings)
     }
 
-    /// The values of a level's features at `version`, by Kubernetes' rules: a setting by name, else `AllAlpha` or
-    /// `AllBeta`, else the default. Unknown names and settings against a lock are refused.
+    /// Returns the values of a level's features at `version` by Kubernetes' rules: the setting by
+    /// name, else `AllAlpha` or `AllBeta`, else the default. Unknown names, names of the other
+    /// level and settings against a lock are errors.
     pub fn resolve(&self, level: Level, version: Version, settings: &Settings) -> Result<Resolved, SetErrors> {
         let notices = self.judge(level, settings, |feature, value| match feature.spec_at(version) {
             None => Err(SetError::PreAlpha { name: feature.name, value, since: feature.since(), version }),
@@ -83,9 +139,10 @@ impl Registry {
         Ok(Resolved { gates: self.gates_at(level, version, settings), notices })
     }
 
-    /// Judges a member's cluster-level settings when it starts: a name must exist at the binary's version, and locks
-    /// count as of the cluster version on disk (of the binary's version, if there is none yet). A feature that comes
-    /// with a version the cluster has not reached is accepted, so that flags can be set before an upgrade ends.
+    /// Checks a member's cluster-level settings when it starts. A name must exist at the binary's
+    /// version. Locks count as of the cluster version on disk, or of the binary's version if there
+    /// is none yet. A feature of a version that the cluster has not reached is accepted, so that
+    /// operators can set flags before an upgrade completes.
     pub fn check_start(
         &self,
         settings: &Settings,
@@ -103,8 +160,9 @@ impl Registry {
         })
     }
 
-    /// What a running member proposes at a cluster version: its settings where they can hold, else the defaults.
-    /// It refuses nothing, because the version moved after the settings were judged; notices say what does not hold.
+    /// Returns the values that a running member proposes at a cluster version: its settings where
+    /// they are valid, else the defaults. Never fails, because the version may have risen after the
+    /// settings were checked; the notices list the settings without effect.
     pub fn proposal(&self, version: Version, settings: &Settings) -> Resolved {
         let level = Level::Cluster;
         let gates = self.gates_at(level, version, settings);

@@ -4,41 +4,55 @@
 
 use std::{collections::BTreeMap, fmt, str::FromStr};
 
-/// Wanted values by name. Names may be unknown, of the other level, or the pseudo-gates `AllAlpha` and `AllBeta`.
+/// Requested values by feature name, not yet checked against a registry. Names may be unknown, of
+/// the other level, or [`crate::ALL_ALPHA`] and [`crate::ALL_BETA`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Settings {
     values: BTreeMap<String, bool>,
 }
 
-/// A flag text that is not a list of `name=bool`.
+/// A flag text that is not a list of `NAME=BOOL`. The messages are those of Kubernetes.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ParseError {
+    /// An item has no `=`.
     #[error("missing bool value for {name}")]
-    MissingValue { name: String },
+    MissingValue {
+        /// The item, without spaces around it.
+        name: String,
+    },
+    /// The value is not one of the spellings that Go's `strconv.ParseBool` accepts.
     #[error("invalid value of {name}={value}, err: strconv.ParseBool: parsing {}: invalid syntax", go_quote(value))]
-    InvalidValue { name: String, value: String },
+    InvalidValue {
+        /// The name before the `=`.
+        name: String,
+        /// The text after the first `=`.
+        value: String,
+    },
 }
 
 impl Settings {
-    /// From a map, as a configuration file may hold it.
+    /// Builds settings from pairs such as the entries of a configuration file. The last value of a
+    /// name wins.
     pub fn from_pairs<N: Into<String>>(pairs: impl IntoIterator<Item = (N, bool)>) -> Settings {
         Settings { values: pairs.into_iter().map(|(name, value)| (name.into(), value)).collect() }
     }
 
-    /// Adds `later`, whose values win: a flag that is given twice counts as one long flag.
+    /// Adds `later`, whose values win, so that a repeated flag acts like one long flag.
     pub fn merge(&mut self, later: Settings) {
         self.values.extend(later.values);
     }
 
+    /// Returns the requested value, or `None` if the settings do not mention the name.
     pub fn get(&self, name: &str) -> Option<bool> {
         self.values.get(name).copied()
     }
 
-    /// By name.
+    /// All names and requested values, sorted by name.
     pub fn iter(&self) -> impl Iterator<Item = (&str, bool)> {
         self.values.iter().map(|(name, value)| (name.as_str(), *value))
     }
 
+    /// Whether nothing is set, so that every feature has its default.
     pub fn is_empty(&self) -> bool {
         self.values.is_empty()
     }

@@ -5,23 +5,27 @@ use std::{fmt, str::FromStr};
 /// A minor release, such as 3.8. Patch releases share it, because a patch changes no feature's spec.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Version {
+    /// The first number, 3 in 3.8.
     pub major: u16,
+    /// The second number, 8 in 3.8.
     pub minor: u16,
 }
 
-/// Short for [`Version::new`], to keep the rows of a table on one line.
+/// Shorthand for [`Version::new`] that keeps the rows of a feature table on one line.
 pub const fn v(major: u16, minor: u16) -> Version {
     Version { major, minor }
 }
 
-/// A text that is not a version.
+/// A text that does not parse as a version.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{text:?} is not a version: write MAJOR.MINOR or MAJOR.MINOR.PATCH, such as 3.8 or 3.8.0")]
 pub struct VersionError {
+    /// The text as given.
     pub text: String,
 }
 
 impl Version {
+    /// Returns the version `major.minor`.
     pub const fn new(major: u16, minor: u16) -> Version {
         Version { major, minor }
     }

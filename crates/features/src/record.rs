@@ -10,7 +10,7 @@ use featuregate::Release;
 
 const DIR: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../membership/testdata/features");
 
-pub fn find(name: &str) -> Result<Release> {
+pub(crate) fn find(name: &str) -> Result<Release> {
     let file = Path::new(name);
     let path = if file.is_file() { file.to_owned() } else { of_version(Path::new(DIR), name)? };
     let text = fs::read_to_string(&path).with_context(|| format!("failed to read {}", path.display()))?;

@@ -152,10 +152,7 @@ fn check_proof(gate: &Gate, to: Set, profiles: &[String], proof: &Proof) -> Resu
             lacks.extend(evidence.lacks(&gate.name).into_iter().map(|lack| format!("profile {profile}: {lack}")));
         }
     }
-    match lacks.is_empty() {
-        true => Ok(()),
-        false => Err(ChangeError::Evidence { gate: gate.name.clone(), set: to, lacks }),
-    }
+    if lacks.is_empty() { Ok(()) } else { Err(ChangeError::Evidence { gate: gate.name.clone(), set: to, lacks }) }
 }
 
 /// `to` is the furthest set the gate stays on in; `None` turns it off everywhere.

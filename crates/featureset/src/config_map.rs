@@ -72,9 +72,10 @@ pub fn of_config_map(object: &Value) -> Result<Registry, RegistryError> {
 
 fn check_name(object: &Value, registry: Registry) -> Result<Registry, RegistryError> {
     let (found, wanted) = (object["metadata"]["name"].as_str().unwrap_or_default(), registry_name(&registry.version));
-    match found == wanted {
-        true => Ok(registry),
-        false => Err(RegistryError::Name { version: registry.version, found: found.to_owned(), wanted }),
+    if found == wanted {
+        Ok(registry)
+    } else {
+        Err(RegistryError::Name { version: registry.version, found: found.to_owned(), wanted })
     }
 }
 

@@ -131,10 +131,7 @@ fn passed(case: &Node<'_, '_>) -> Option<bool> {
         let texts = ["status", "result"].into_iter().filter_map(|key| case.attribute(key));
         texts.into_iter().any(|text| words.iter().any(|word| text.eq_ignore_ascii_case(word)))
     };
-    match has(&FAILED) || says(&BAD) {
-        true => Some(false),
-        false => (!has(&["skipped"]) && !says(&NOT_RUN)).then_some(true),
-    }
+    if has(&FAILED) || says(&BAD) { Some(false) } else { (!has(&["skipped"]) && !says(&NOT_RUN)).then_some(true) }
 }
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
 //! Feature sets: one object says which features are on, for each installed version, and everyone follows it.
 //!
 //! People edit one file, `gates.toml` ([`GatesFile`]). Each release makes its [`Registry`] from it: every gate, and for
-//! every set and profile the resolved lists. The cluster chooses a set ([`Choice`]); [`resolve`] turns a choice and a
-//! version's registry into that version's [`Row`]. Controller, render, command line and tests all call [`resolve`].
+//! every set and profile the resolved lists. The cluster chooses a set ([`Choice`]); [`resolve()`] turns a choice and a
+//! version's registry into that version's [`Row`]. Controller, render, command line and tests all call [`resolve()`].
 //!
 //! The crate is pure: no I/O, no clock, no threads. What it reads and writes are the objects of `config.openshift.io/v1`
 //! ([`object`]); what it does not know in them it keeps.

@@ -38,9 +38,10 @@ pub fn plan_retire(file: &GatesFile, name: &str, facts: &RetireFacts) -> Result<
     reasons.extend(undecided(file, gate, version, facts));
     reasons.extend(facts.unreadable.iter().map(|why| format!("an installed version may need it: {why}")));
     reasons.extend(facts.registries.iter().filter_map(|registry| need(registry, name, &facts.rows)));
-    match reasons.is_empty() {
-        true => Ok(vec![Edit::Retire { gate: name.to_owned(), version }]),
-        false => Err(ChangeError::NotRetirable { gate: name.to_owned(), reasons }),
+    if reasons.is_empty() {
+        Ok(vec![Edit::Retire { gate: name.to_owned(), version }])
+    } else {
+        Err(ChangeError::NotRetirable { gate: name.to_owned(), reasons })
     }
 }
 

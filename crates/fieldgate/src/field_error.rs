@@ -4,21 +4,29 @@ use std::fmt;
 
 use serde_json::Value;
 
-/// What is wrong with a field. [`FieldError`] prints it as Kubernetes' `field.Error` does.
+/// The kind of an error about a field. [`FieldError`] prints it as Kubernetes' `field.Error` does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Fault {
+    /// A required field is absent or empty.
     Required,
+    /// The value must be unique and occurs twice.
     Duplicate,
+    /// The value has the right type and is malformed or out of bounds.
     Invalid,
+    /// The value has the wrong JSON type. Prints like [`Fault::Invalid`].
     TypeInvalid,
+    /// The value is not one of an enumerated set.
     NotSupported,
+    /// The field must not be set in this context.
     Forbidden,
+    /// The value has too many bytes.
     TooLong,
+    /// The list has too many items.
     TooMany,
 }
 
 impl Fault {
-    /// The `reason` of a cause in a `Status`.
+    /// The `reason` of a cause in a Kubernetes `Status`, such as `FieldValueRequired`.
     pub fn reason(self) -> &'static str {
         match self {
             Fault::Required => "FieldValueRequired",
@@ -45,20 +53,23 @@ impl Fault {
     }
 }
 
-/// One field, what is wrong with it, and what would be right.
+/// An error about one field, with a hint how to correct it.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[error("{field}: {}", self.body())]
 pub struct FieldError {
-    /// Such as `spec.customFeatureGates.featureGates[0].name`.
+    /// Path of the field, such as `spec.customFeatureGates.featureGates[0].name`.
     pub field: String,
+    /// The kind of the error.
     pub fault: Fault,
-    /// What was found, for faults that show it.
+    /// The faulty value. `None` for kinds whose message does not show it, such as
+    /// [`Fault::Required`].
     pub value: Option<Value>,
+    /// The explanation at the end of the message. May be empty.
     pub detail: String,
 }
 
 impl FieldError {
-    /// The `message` of a cause in a `Status`: the error without its field.
+    /// The error without its field: the `message` of a cause in a Kubernetes `Status`.
     pub fn body(&self) -> String {
         let mut text = self.fault.words().to_owned();
         if let Some(value) = &self.value {
@@ -109,7 +120,8 @@ impl FieldError {
     }
 }
 
-/// All that is wrong, never empty; printed as Kubernetes prints an aggregate.
+/// Errors about fields, never empty. Prints as Kubernetes' aggregate: several in brackets,
+/// separated by commas.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub struct FieldErrors(pub Vec<FieldError>);
 

@@ -12,11 +12,14 @@ pub(crate) struct FieldSet {
     pub(crate) below: BTreeMap<String, FieldSet>,
 }
 
-/// Why a text is no set of fields.
+/// A JSON value that is not a field set as `managedFields` holds it in `fieldsV1`.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("fieldsV1 has {found} at {at:?}, where an object belongs, such as {{\"f:spec\":{{\"f:replicas\":{{}}}}}}")]
 pub struct FieldsV1Error {
+    /// The place of the faulty value, as field set elements separated by `/`, such as `/f:spec`.
+    /// Empty at the top.
     pub at: String,
+    /// The faulty value as JSON.
     pub found: String,
 }
 

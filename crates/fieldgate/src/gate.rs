@@ -6,18 +6,25 @@ use serde_json::{Value, json};
 
 use crate::Path;
 
-/// The stage of a gate, by the words of `preRelease`.
+/// The stage of a gate, the field `preRelease` of a declaration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum PreRelease {
+    /// `alpha`: off unless set. May not be on by `default`, only by `enabled`.
     Alpha,
+    /// `beta`: on unless set.
     Beta,
+    /// `stable`: always on, whatever is set.
     Stable,
+    /// `deprecated`: off unless set; the declaration must set `default`. Users of a gated field are
+    /// warned while it is on.
     Deprecated,
 }
 
 impl PreRelease {
+    /// All stages, sorted by name as Kubernetes lists supported values in an error.
     pub const ALL: [PreRelease; 4] = [PreRelease::Alpha, PreRelease::Beta, PreRelease::Deprecated, PreRelease::Stable];
 
+    /// The word for the stage in a declaration, such as `alpha`.
     pub fn as_str(self) -> &'static str {
         match self {
             PreRelease::Alpha => "alpha",
@@ -27,6 +34,7 @@ impl PreRelease {
         }
     }
 
+    /// Returns the stage with this exact word, or `None` if there is none.
     pub fn from_name(name: &str) -> Option<PreRelease> {
         PreRelease::ALL.into_iter().find(|stage| stage.as_str() == name)
     }
@@ -38,20 +46,28 @@ impl fmt::Display for PreRelease {
     }
 }
 
-/// One entry of `spec.customFeatureGates.featureGates`.
+/// One item of `spec.customFeatureGates.featureGates` of a CRD.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Gate {
+    /// The gate's name, unique in its CRD: ASCII letters and digits, with a letter first.
     pub name: String,
+    /// The stage of the gate.
     pub pre_release: PreRelease,
+    /// The administrator's choice. Has precedence over `default`; a stable gate ignores both.
     pub enabled: Option<bool>,
+    /// The author's choice. `None` leaves it to the stage.
     pub default: Option<bool>,
+    /// The fields that the gate guards, in the order of the declaration. Not empty in a valid
+    /// declaration.
     pub field_paths: Vec<Path>,
-    /// What users of a deprecated field are told; a text that names path and gate unless given.
+    /// The warning for users of a deprecated field. `None` for a default text that names path and
+    /// gate.
     pub field_deprecation_warning: Option<String>,
 }
 
 impl Gate {
-    /// On or off, by the first rule that fits.
+    /// Whether the gate is on: always for a stable gate, else by `enabled`, then `default`, then
+    /// true for beta only.
     pub fn is_on(&self) -> bool {
         match self.pre_release {
             PreRelease::Stable => true,
@@ -60,16 +76,17 @@ impl Gate {
     }
 }
 
-/// `spec.customFeatureGates` of a CRD.
+/// The declaration `spec.customFeatureGates` of a CRD.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Gates {
-    /// Who is named as the source of the gates when they are published; the CRD's group unless given.
+    /// The name under which the gates are published. `None` for the CRD's group.
     pub component: Option<String>,
+    /// The declared gates, in the order of the declaration.
     pub gates: Vec<Gate>,
 }
 
 impl Gates {
-    /// The state of every gate, for `status.customFeatureGates` of the CRD.
+    /// The value for `status.customFeatureGates` of the CRD: name, stage and state of every gate.
     pub fn status(&self) -> Value {
         let row = |gate: &Gate| {
             let stage = gate.pre_release.as_str();

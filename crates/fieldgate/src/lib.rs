@@ -79,6 +79,7 @@
 //! with the rest. With 20 gates and four list items and map entries, write step and warnings together take some 5 µs
 //! for an object of 10 kB, 5 % of parsing and printing it once, and little more for one of 1 MB. `cargo bench -p fieldgate`
 //! measures it; `docs/field-gates.md` has the table.
+#![warn(missing_docs)]
 
 mod defaults;
 mod excerpt;

@@ -6,15 +6,15 @@ use std::fmt;
 
 pub use parse::PathError;
 
-/// The longest path in bytes. JSON is rarely nested deeper than a hundred levels, and walks go one call per step.
+/// The longest path in bytes. It also bounds the depth of recursion, which takes one call per step.
 pub const PATH_BYTES_MAX: usize = 1024;
 
-/// One step from a value to one that lies in it.
+/// One step of a path, from a value to a value inside it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Step {
     /// A field of an object or a key of a map.
     Named(String),
-    /// `[*]`: every entry of a map, every item of a keyed list.
+    /// `[*]`: every entry of a map, or every item of a keyed list.
     Each,
 }
 
@@ -27,28 +27,31 @@ pub struct Path {
 }
 
 impl Path {
+    /// The steps from the root of the object to the field.
     pub fn steps(&self) -> &[Step] {
         &self.steps
     }
 
-    /// Whether a field at `other` can lie at or below a field at `self`.
+    /// Whether an object can have a field at `other` that is at or below a field at `self`. `[*]`
+    /// matches any step.
     pub fn covers(&self, other: &Path) -> bool {
         let reaches = self.steps.len() <= other.steps.len();
         reaches && self.steps.iter().zip(&other.steps).all(|(a, b)| a.can_be(b))
     }
 
-    /// Whether every field at `other` lies at or below a field at `self`.
+    /// Whether every field at `other` is at or below a field at `self`. `[*]` in `other` is matched
+    /// by `[*]` only.
     pub fn covers_all(&self, other: &Path) -> bool {
         let reaches = self.steps.len() <= other.steps.len();
         reaches && self.steps.iter().zip(&other.steps).all(|(a, b)| *a == Step::Each || a == b)
     }
 
-    /// Whether both can name the same field: `.m['k'].a` and `.m[*].a` can.
+    /// Whether both paths can refer to the same field, as `.m['k'].a` and `.m[*].a` can.
     pub fn can_equal(&self, other: &Path) -> bool {
         self.steps.len() == other.steps.len() && self.covers(other)
     }
 
-    /// The path as messages name fields: without the dot in front.
+    /// The path as messages show fields: without the leading dot.
     pub fn field(&self) -> String {
         let text = self.to_string();
         text.strip_prefix('.').map(str::to_owned).unwrap_or(text)

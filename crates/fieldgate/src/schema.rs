@@ -4,18 +4,33 @@ use serde_json::{Map, Value};
 
 use crate::{Path, Step};
 
-/// Why a step of a path leads nowhere.
+/// Why a path does not lead to a field of a schema.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Unresolved {
+    /// The schema has no field, and no map entries, at a step.
     #[error("does not refer to a field of the schema of the storage version: found nothing at {at}")]
-    NoField { at: String },
+    NoField {
+        /// The path up to and including that step.
+        at: String,
+    },
+    /// `[*]` is applied to a value that is neither a map nor a list.
     #[error("has [*] at {at}, which is neither a map (additionalProperties) nor a list of type map")]
-    NotEach { at: String },
+    NotEach {
+        /// The path up to that value.
+        at: String,
+    },
+    /// `[*]` is applied to a list that is not of type `map`, so its items have no keys.
     #[error("has [*] at {at}, a list of type {kind}, whose items cannot be told apart; gate the list as a whole")]
-    List { at: String, kind: String },
+    List {
+        /// The path up to the list.
+        at: String,
+        /// The list's `x-kubernetes-list-type`; `atomic` if the schema has none.
+        kind: String,
+    },
 }
 
-/// The schemas of all values on the way, from the root's to the field's own: one more than the path has steps.
+/// Returns the schemas of all values along the path, from the root to the field: one more than the
+/// path has steps.
 pub fn resolve<'a>(schema: &'a Value, path: &Path) -> Result<Vec<&'a Value>, Unresolved> {
     let mut way = vec![schema];
     let mut at = String::new();

@@ -5,17 +5,20 @@ use serde_json::{Map, Value};
 use crate::{FieldError, FieldErrors, Gate, Gates, Path, PreRelease};
 
 impl Gates {
-    /// Reads the stanza that stands at field `at` (`spec.customFeatureGates`, in errors).
+    /// Parses the value of `customFeatureGates`. `at` is its path in the object, for errors:
+    /// `spec.customFeatureGates`.
     ///
     /// # Errors
     ///
-    /// Everything that has the wrong type, is missing or is no path. Rules beyond that are [`crate::validate`]'s.
+    /// Reports every value that has the wrong type, is missing or is not a path.
+    /// [`crate::validate`] checks the other rules.
     pub fn parse(stanza: &Value, at: &str) -> Result<Gates, FieldErrors> {
         let (read, errors) = Stanza::read(stanza, at);
         if errors.is_empty() { Ok(read.into_gates()) } else { Err(FieldErrors(errors)) }
     }
 
-    /// Reads what can be read. A stored CRD may hold faults that later rules would refuse, and its sound gates must work.
+    /// Parses the valid gates and ignores the others, for a stored CRD that would fail a later
+    /// validation.
     pub fn parse_lenient(stanza: &Value) -> Gates {
         Stanza::read(stanza, "").0.into_gates()
     }

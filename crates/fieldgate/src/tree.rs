@@ -13,17 +13,19 @@ use crate::{
 
 pub(crate) use here::{Field, Here};
 
-/// Gates made ready for one schema: what every other step of the engine works with.
+/// The gates of a CRD, prepared for the schema of its storage version. The other steps of the
+/// engine need it.
 ///
-/// Made once for each change of a CRD, from its gates and the schema of its storage version.
+/// Build it once for each change of the CRD.
 #[derive(Debug)]
 pub struct Gating {
     pub(crate) root: Node,
 }
 
 impl Gating {
-    /// A path with `[*]` at something that this schema does not have as a map or keyed list is left out: items that
-    /// cannot be told apart cannot be frozen. [`crate::validate`] refuses such paths.
+    /// Prepares the gates for a schema. Ignores a path with `[*]` at a value that is neither a map
+    /// nor a keyed list in the schema, because its items cannot be told apart. [`crate::validate`]
+    /// rejects such paths.
     pub fn new(gates: &Gates, schema: &Value) -> Gating {
         let mut root = Node::default();
         let paths = gates.gates.iter().flat_map(|gate| gate.field_paths.iter().map(move |path| (gate, path)));
@@ -35,7 +37,8 @@ impl Gating {
         Gating { root }
     }
 
-    /// Whether no gate is off and none is deprecated, so that no write is changed or warned about.
+    /// Whether every gate is on and none is deprecated, so that no write is changed or causes a
+    /// warning.
     pub fn is_idle(&self) -> bool {
         self.root.named.is_empty() && self.root.each.is_none()
     }

@@ -12,30 +12,32 @@ use serde_json::Value;
 
 use crate::{FieldError, stanza::Stanza};
 
-/// The most gates of one CRD, and the most paths of one gate: the work of a write has a bound.
+/// The most gates of one CRD. The limits bound the work of a write.
 pub const GATES_MAX: usize = 64;
+/// The most paths of one gate.
 pub const PATHS_MAX: usize = 32;
-/// The longest name of a gate and text of a warning, in bytes.
+/// The longest name of a gate, in bytes.
 pub const NAME_BYTES_MAX: usize = 63;
+/// The longest `fieldDeprecationWarning`, in bytes.
 pub const WARNING_BYTES_MAX: usize = 256;
 
 static NULL: Value = Value::Null;
 
-/// Gates, and the resource they are declared for.
+/// A declaration of gates, and the parts of the CRD that it refers to.
 #[derive(Debug, Clone)]
 pub struct Declaration<'a> {
-    /// The value of `customFeatureGates`.
+    /// The value of `customFeatureGates`, or null if the CRD has none.
     pub stanza: &'a Value,
-    /// The field it stands at, for errors.
+    /// Path of that value in the object, for errors.
     pub at: &'a str,
-    /// The schema of the storage version (`openAPIV3Schema`).
+    /// The schema of the storage version (`openAPIV3Schema`), or null.
     pub schema: &'a Value,
-    /// `subresources.scale` of the storage version, or null.
+    /// The value of `subresources.scale` of the storage version, or null.
     pub scale: &'a Value,
 }
 
 impl<'a> Declaration<'a> {
-    /// What the `spec` of a CRD declares.
+    /// Returns the declaration in the `spec` of a CRD.
     pub fn of_crd(spec: &'a Value) -> Declaration<'a> {
         let versions = spec.get("versions").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
         let storage = versions.iter().find(|version| version.get("storage") == Some(&Value::Bool(true)));
@@ -49,14 +51,16 @@ impl<'a> Declaration<'a> {
     }
 }
 
-/// What is said to a declaration: it is refused if there are errors.
+/// The result of a validation. A declaration with errors must be rejected.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Verdict {
+    /// All errors, except those that the previous declaration had as well.
     pub errors: Vec<FieldError>,
+    /// Texts for HTTP `Warning` headers about declarations that are valid but probably unintended.
     pub warnings: Vec<String>,
 }
 
-/// Judges the gates of the `spec` of a CRD that is created, or updated from `old`.
+/// Validates the gates in the `spec` of a CRD that is created, or updated from `old`.
 pub fn validate_crd(spec: &Value, old: Option<&Value>) -> Verdict {
     let new = Declaration::of_crd(spec);
     let mut verdict = validate(&new, old.map(Declaration::of_crd).as_ref());
@@ -64,7 +68,8 @@ pub fn validate_crd(spec: &Value, old: Option<&Value>) -> Verdict {
     verdict
 }
 
-/// Judges a declaration that is new, or takes the place of `old`; what was wrong in `old` already is not told again.
+/// Validates a declaration that is new or replaces `old`. Errors that `old` has as well are not
+/// reported again.
 pub fn validate(new: &Declaration<'_>, old: Option<&Declaration<'_>>) -> Verdict {
     let mut errors = faults(new);
     if let Some(old) = old {

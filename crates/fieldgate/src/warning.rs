@@ -4,31 +4,38 @@ use std::fmt;
 
 use crate::Path;
 
-/// One warning. It prints as the text of the header.
+/// A warning about a gated field of a write. It prints as the text of an HTTP `Warning: 299`
+/// header.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Warning {
-    /// The gated path as the CRD has it, in normal form; all list items share one.
+    /// Path of the gated field as the CRD declares it, in normal form. It has no list index, so all
+    /// items of a list share the path.
     pub path: Path,
+    /// Name of the gate.
     pub gate: String,
+    /// The effect on the write.
     pub kind: Kind,
 }
 
+/// The effect of a gate on one field of a write.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
-    /// A value was sent for a field that had none, and is not there.
+    /// The gate is off: the caller sent a value for a field without one, and the value was dropped.
     Dropped,
-    /// Another value was sent than the field has, and it has kept its own.
+    /// The gate is off: the caller sent another value than the stored one, which was kept.
     NotUpdated,
-    /// The field was left out, and is still there.
+    /// The gate is off: the caller omitted the field, whose stored value was kept.
     NotRemoved,
-    /// The field could not be removed alone, but is gone with what it was in.
+    /// The gate is off: the field was removed, because the caller removed a value that contains it.
     RemovedWithParent,
-    /// A deprecated field was used; the author's text if there is one.
+    /// The gate is on and deprecated: the caller used the field. Holds
+    /// [`crate::Gate::field_deprecation_warning`].
     Deprecated(Option<String>),
 }
 
 impl Kind {
-    /// Whether a value was not taken because its gate is off: what the metric of suppressed writes counts.
+    /// Whether the gate is off, so that a value of the caller was not stored. A metric of
+    /// suppressed writes counts these.
     pub fn is_suppression(&self) -> bool {
         !matches!(self, Kind::Deprecated(_))
     }
@@ -49,14 +56,17 @@ impl fmt::Display for Warning {
     }
 }
 
-/// The part of an object that a write is about; what lies elsewhere is not the caller's doing.
+/// The part of an object that a request writes. Differences elsewhere are not the caller's and
+/// cause no warnings.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Part {
+    /// The whole object.
     #[default]
     Whole,
-    /// Such as `.status` for a status write, or the replicas path for a scale write.
+    /// One field: `.status` for a status write, the replicas path for a scale write.
     Only(Path),
-    /// Such as `.status` for a write of the main resource when status is a subresource.
+    /// All fields except one: not `.status`, for a write of the main resource when status is a
+    /// subresource.
     AllBut(Path),
 }
 

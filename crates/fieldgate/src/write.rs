@@ -7,43 +7,46 @@ use crate::{
     tree::{Field, Here},
 };
 
-/// A create or update. All objects are in the storage version and pruned.
+/// A create or update of an object. All values are in the storage version and pruned.
 #[derive(Debug)]
 pub struct Write<'a> {
-    /// What is stored, not defaulted; none for a create.
+    /// The stored object without defaulting, or `None` for a create.
     pub stored: Option<&'a Value>,
-    /// What this caller would have read just before, defaulted; for a create what defaults alone would bring, if
-    /// anything. Only warnings depend on it.
+    /// The object as the caller would have read it just before: the stored one with defaults, or
+    /// for a create the result of defaulting alone. Only warnings depend on it.
     pub read: Option<&'a Value>,
-    /// What the caller sent, before mutating admission; none if that changed nothing. Only warnings depend on it.
+    /// The object as the caller sent it, before mutating admission. `None` if admission changed
+    /// nothing. Only warnings depend on it.
     pub sent: Option<&'a Value>,
-    /// The part of the object that this write is about.
+    /// The part of the object that the request writes.
     pub part: Part,
 }
 
-/// What came of a write.
+/// The result of [`Gating::write`].
 #[derive(Debug, Clone, PartialEq)]
 pub struct Written {
-    /// The object to validate and store.
+    /// The object to validate and to store.
     pub value: Value,
-    /// In the order of their paths, each once.
+    /// Warnings for the caller, sorted by path, without duplicates.
     pub warnings: Vec<Warning>,
-    /// Whether `value` differs from the object that was given.
+    /// Whether `value` differs from the object that was passed in.
     pub changed: bool,
 }
 
 impl Gating {
-    /// Gates `new`, the object after mutating admission and defaulting, and tells the caller what it has to know.
+    /// Applies the gates to `new`, the object after mutating admission and defaulting, and returns
+    /// it with the warnings for the caller.
     pub fn write(&self, write: &Write<'_>, mut new: Value) -> Written {
         let warnings = self.warnings(write, &new);
         let changed = self.apply(write.stored, &mut new);
         Written { value: new, warnings, changed }
     }
 
-    /// Gives every frozen field of `new` the stored value, or removes it where none is stored. Whether that changed
-    /// anything.
+    /// Sets every frozen field of `new` to its stored value, or removes it if none is stored.
+    /// Returns whether that changed `new`.
     ///
-    /// Parents of frozen fields are never created or repaired. Without `stored` all frozen fields are cut out.
+    /// Parents of frozen fields are never created or repaired. Without `stored` all frozen fields
+    /// are removed.
     pub fn apply(&self, stored: Option<&Value>, new: &mut Value) -> bool {
         !self.is_idle() && freeze(&Here::root(self), stored, new, Absent::Remove)
     }

@@ -22,7 +22,7 @@ use crate::{
 };
 
 #[derive(clap::Args, Debug)]
-pub struct Add {
+pub(crate) struct Add {
     /// The gate.
     name: String,
     /// What it does, in a sentence.
@@ -58,7 +58,7 @@ pub struct Add {
 }
 
 #[derive(clap::Args, Debug)]
-pub struct Promote {
+pub(crate) struct Promote {
     /// The gate.
     name: String,
     /// Default, OKD, TechPreviewNoUpgrade or DevPreviewNoUpgrade; it turns on in all wider sets too.
@@ -77,7 +77,7 @@ pub struct Promote {
 }
 
 #[derive(clap::Args, Debug)]
-pub struct Demote {
+pub(crate) struct Demote {
     /// The gate.
     name: String,
     /// The furthest set it stays on in, or `none`.
@@ -104,7 +104,7 @@ impl std::str::FromStr for Furthest {
 }
 
 impl Add {
-    pub fn run(self, path: &Path) -> Result<Output> {
+    pub(crate) fn run(self, path: &Path) -> Result<Output> {
         let source = Source::read(path)?;
         let own: Version = source.file.version.parse()?;
         let gate = Gate {
@@ -125,7 +125,7 @@ impl Add {
 }
 
 impl Promote {
-    pub fn run(self, path: &Path) -> Result<Output> {
+    pub(crate) fn run(self, path: &Path) -> Result<Output> {
         let source = Source::read(path)?;
         let by_profile = match &self.evidence {
             Some(dir) => evidence::read(dir, &source.file)?,
@@ -143,7 +143,7 @@ impl Promote {
 }
 
 impl Demote {
-    pub fn run(self, path: &Path) -> Result<Output> {
+    pub(crate) fn run(self, path: &Path) -> Result<Output> {
         let source = Source::read(path)?;
         let edits = plan_demote(&source.file, &self.name, self.to.0, &self.profiles)?;
         finish(&source, edits, self.dry_run)
@@ -151,7 +151,7 @@ impl Demote {
 }
 
 /// Everything is made before anything is written, so that a refusal leaves all files as they are.
-pub fn finish(source: &Source, edits: Vec<Edit>, dry_run: bool) -> Result<Output> {
+pub(crate) fn finish(source: &Source, edits: Vec<Edit>, dry_run: bool) -> Result<Output> {
     let Changed { text, file, flips } = apply_edits(&source.text, &source.file, &edits)?;
     let targets = targets(source, &file)?;
     let stale: Vec<_> = targets.iter().filter(|target| !target.is_current()).collect();

@@ -21,7 +21,7 @@ const MANIFESTS: [&str; 3] = ["yaml", "yml", "json"];
 
 /// Lines that name the gate, by one of its names, as `path:line`; and definitions whose field gates follow it, which would fall
 /// back to their defaults.
-pub fn references(dir: &Path, names: &[String], except: &[PathBuf]) -> Result<Vec<String>> {
+pub(crate) fn references(dir: &Path, names: &[String], except: &[PathBuf]) -> Result<Vec<String>> {
     let mut found = Vec::new();
     let mut dirs = vec![dir.to_owned()];
     while let Some(dir) = dirs.pop() {
@@ -58,7 +58,7 @@ fn definitions(path: &Path, names: &[String]) -> Vec<String> {
 }
 
 /// Whether a definition follows and has the gate. A stable one is on for ever and needs nobody.
-pub fn follows(definition: &Value, names: &[String]) -> bool {
+pub(crate) fn follows(definition: &Value, names: &[String]) -> bool {
     let needs = |gate: &Gate| names.contains(&gate.name) && gate.pre_release != PreRelease::Stable;
     follow(definition) == Follow::FeatureSets && gates(definition).iter().any(needs)
 }

@@ -16,7 +16,7 @@ use featureset::{
 use crate::write::write_all;
 
 /// `gates.toml` as it is.
-pub struct Source {
+pub(crate) struct Source {
     pub path: PathBuf,
     pub text: String,
     pub file: GatesFile,
@@ -27,7 +27,7 @@ const BEGIN: &str = "begin it with these two lines, or name another with --file:
                      version = \"1.0.0\"   # what this will be released as";
 
 impl Source {
-    pub fn read(path: &Path) -> Result<Source> {
+    pub(crate) fn read(path: &Path) -> Result<Source> {
         if !path.exists() {
             bail!("there is no {}, which has all gates; {BEGIN}", path.display());
         }
@@ -37,14 +37,14 @@ impl Source {
     }
 
     /// Where paths in the file start from.
-    pub fn dir(&self) -> &Path {
+    pub(crate) fn dir(&self) -> &Path {
         match self.path.parent() {
             Some(dir) if !dir.as_os_str().is_empty() => dir,
             _ => Path::new("."),
         }
     }
 
-    pub fn exceptions(&self) -> Result<Vec<Exception>> {
+    pub(crate) fn exceptions(&self) -> Result<Vec<Exception>> {
         let path = self.dir().join(FILE_NAME);
         if !path.exists() {
             return Ok(Vec::new());
@@ -53,12 +53,12 @@ impl Source {
     }
 }
 
-pub fn read(path: &Path) -> Result<String> {
+pub(crate) fn read(path: &Path) -> Result<String> {
     fs::read_to_string(path).with_context(|| format!("failed to read {}", path.display()))
 }
 
 /// A generated file and what the disk has in its place.
-pub struct Target {
+pub(crate) struct Target {
     pub path: PathBuf,
     pub want: String,
     /// With plain ends of lines: what a checkout made of them is not for us to mend.
@@ -68,25 +68,25 @@ pub struct Target {
 }
 
 impl Target {
-    pub fn is_current(&self) -> bool {
+    pub(crate) fn is_current(&self) -> bool {
         self.have.as_deref() == Some(self.want.as_str())
     }
 
     /// What to write: the ends of lines stay as they are.
-    pub fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         if self.crlf { self.want.replace('\n', "\r\n") } else { self.want.clone() }
     }
 }
 
 /// What is to be written, written all at once.
-pub fn write_targets<'a>(targets: impl Iterator<Item = &'a Target>, first: Option<(&Path, &str)>) -> Result<()> {
+pub(crate) fn write_targets<'a>(targets: impl Iterator<Item = &'a Target>, first: Option<(&Path, &str)>) -> Result<()> {
     let texts: Vec<(&Path, String)> = targets.map(|target| (target.path.as_path(), target.text())).collect();
     let rest = texts.iter().map(|(path, text)| (*path, text.as_str()));
     write_all(&first.into_iter().chain(rest).collect::<Vec<_>>())
 }
 
 /// Everything that is made from a file, compared with the disk. `file` is what `source` says, or will say.
-pub fn targets(source: &Source, file: &GatesFile) -> Result<Vec<Target>> {
+pub(crate) fn targets(source: &Source, file: &GatesFile) -> Result<Vec<Target>> {
     let dir = source.dir();
     let targets: Vec<Target> =
         generate(file)?.into_iter().map(|generated| target(dir, generated)).collect::<Result<_>>()?;
@@ -137,7 +137,7 @@ fn target(dir: &Path, Generated { path, content }: Generated) -> Result<Target> 
 }
 
 /// Registries in files or folders: ConfigMaps as they are in the cluster, alone, in lists or in documents.
-pub fn registries(paths: &[PathBuf]) -> Result<Vec<Registry>> {
+pub(crate) fn registries(paths: &[PathBuf]) -> Result<Vec<Registry>> {
     let mut all: Vec<Registry> = Vec::new();
     for path in paths.iter().map(|path| files(path)).collect::<Result<Vec<_>>>()?.into_iter().flatten() {
         let objects = objects(&read(&path)?).with_context(|| path.display().to_string())?;
@@ -159,7 +159,7 @@ pub fn registries(paths: &[PathBuf]) -> Result<Vec<Registry>> {
 }
 
 /// The file, or all files below the folder, in order.
-pub fn files(path: &Path) -> Result<Vec<PathBuf>> {
+pub(crate) fn files(path: &Path) -> Result<Vec<PathBuf>> {
     if !path.is_dir() {
         return Ok(vec![path.to_owned()]);
     }

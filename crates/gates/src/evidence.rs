@@ -11,7 +11,7 @@ use featureset::{
 use crate::disk;
 
 /// Results by profile. With one profile the files may lie in the folder itself.
-pub fn read(dir: &Path, file: &GatesFile) -> Result<BTreeMap<String, Evidence>> {
+pub(crate) fn read(dir: &Path, file: &GatesFile) -> Result<BTreeMap<String, Evidence>> {
     if !dir.is_dir() {
         bail!("{} is not a folder of JUnit results", dir.display());
     }
@@ -37,7 +37,7 @@ fn is_xml(path: &Path) -> bool {
 }
 
 /// What was found, of each profile that was asked for.
-pub fn report(
+pub(crate) fn report(
     by_profile: &BTreeMap<String, Evidence>,
     gate: &str,
     wanted: impl Fn(&&String) -> bool,
@@ -47,7 +47,7 @@ pub fn report(
 }
 
 /// Also where none was needed: who promotes to a preview set sees how far it is to Default.
-pub fn describe(gate: &str, reports: &BTreeMap<String, Report>) -> String {
+pub(crate) fn describe(gate: &str, reports: &BTreeMap<String, Report>) -> String {
     let mut text = String::new();
     for (profile, Report { files, tests, lacks }) in reports {
         let enough = if lacks.is_empty() { "enough" } else { "not enough" };

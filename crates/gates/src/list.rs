@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::{disk::Source, output::Output};
 
-pub fn run(path: &Path) -> Result<Output> {
+pub(crate) fn run(path: &Path) -> Result<Output> {
     let source = Source::read(path)?;
     let (file, exceptions) = (&source.file, source.exceptions()?);
     let expired: Vec<&str> = file.expired().iter().map(|gate| gate.name.as_str()).collect();

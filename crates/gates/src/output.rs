@@ -6,13 +6,13 @@ use clap::ValueEnum;
 use serde_json::{Value, json};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Format {
+pub(crate) enum Format {
     Simple,
     Json,
 }
 
 #[derive(Debug)]
-pub struct Output {
+pub(crate) struct Output {
     pub text: String,
     pub json: Value,
     /// False: the command did its work and the finding is bad, as with files that are out of date.
@@ -20,11 +20,11 @@ pub struct Output {
 }
 
 impl Output {
-    pub fn good(text: String, json: Value) -> Output {
+    pub(crate) fn good(text: String, json: Value) -> Output {
         Output { text, json, good: true }
     }
 
-    pub fn print(&self, format: Format) -> ExitCode {
+    pub(crate) fn print(&self, format: Format) -> ExitCode {
         match format {
             Format::Simple => print!("{}", self.text),
             Format::Json => println!("{}", self.json),
@@ -34,7 +34,7 @@ impl Output {
 }
 
 /// Errors go to standard error; programs get them as JSON too, so that they need not look in two places.
-pub fn print_error(error: &anyhow::Error, format: Format) {
+pub(crate) fn print_error(error: &anyhow::Error, format: Format) {
     let text = error.chain().map(ToString::to_string).collect::<Vec<_>>().join(": ");
     eprintln!("lockgate gates: {text}");
     if format == Format::Json {
@@ -42,6 +42,6 @@ pub fn print_error(error: &anyhow::Error, format: Format) {
     }
 }
 
-pub fn print_json_error(text: &str) {
+pub(crate) fn print_json_error(text: &str) {
     println!("{}", json!({"error": text}));
 }

@@ -13,7 +13,7 @@ use featureset::{
 use crate::{output::Output, plan_source};
 
 #[derive(clap::Args, Debug)]
-pub struct Plan {
+pub(crate) struct Plan {
     /// The set to go to.
     #[arg(long)]
     to: Set,
@@ -41,7 +41,7 @@ pub struct Plan {
 
 /// What to plan with, where no cluster is asked.
 #[derive(clap::Args, Debug)]
-pub struct Files {
+pub(crate) struct Files {
     /// The FeatureGate as it is now; Default unless given.
     #[arg(long, conflicts_with_all = ["cluster", "kubeconfig"])]
     pub manifest: Option<PathBuf>,
@@ -57,10 +57,11 @@ pub struct Files {
 }
 
 impl Plan {
-    pub fn run(self, path: &Path) -> Result<Output> {
-        let known = match self.cluster || self.kubeconfig.is_some() {
-            true => plan_source::of_cluster(self.kubeconfig.as_deref(), &self.namespace)?,
-            false => plan_source::of_files(&self.files, path)?,
+    pub(crate) fn run(self, path: &Path) -> Result<Output> {
+        let known = if self.cluster || self.kubeconfig.is_some() {
+            plan_source::of_cluster(self.kubeconfig.as_deref(), &self.namespace)?
+        } else {
+            plan_source::of_files(&self.files, path)?
         };
         let profile = self.profile(&known.registries)?;
         let plan = plan_set_change(&known, &self.spec(), &profile)?;
@@ -140,9 +141,10 @@ fn describe_fields(plan: &SetPlan) -> String {
     let state = |on: bool| if on { "on" } else { "off" };
     let mut lines: Vec<(bool, String)> = Vec::new();
     for field in &plan.fields {
-        let how = match field.before == field.after {
-            true => format!("stays {}", state(field.after)),
-            false => format!("{} -> {}", state(field.before), state(field.after)),
+        let how = if field.before == field.after {
+            format!("stays {}", state(field.after))
+        } else {
+            format!("{} -> {}", state(field.before), state(field.after))
         };
         let at = format!("{} {} ({})", field.definition, field.gate, field.fields.join(", "));
         lines.push((field.before == field.after, format!("  {at}: {how}\n")));

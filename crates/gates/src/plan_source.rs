@@ -26,13 +26,12 @@ use crate::{
     render::read_manifest,
 };
 
-pub fn of_files(files: &Files, gates: &Path) -> Result<Known> {
-    let registries = match files.registry.is_empty() {
-        true => {
-            let source = Source::read(gates)?;
-            vec![Registry::of_file(&source.file, &source.file.version)?]
-        }
-        false => disk::registries(&files.registry)?,
+pub(crate) fn of_files(files: &Files, gates: &Path) -> Result<Known> {
+    let registries = if files.registry.is_empty() {
+        let source = Source::read(gates)?;
+        vec![Registry::of_file(&source.file, &source.file.version)?]
+    } else {
+        disk::registries(&files.registry)?
     };
     let definitions = definitions(&files.crd)?;
     let desired = desired(files, &registries, !definitions.is_empty())?;
@@ -68,7 +67,7 @@ fn definitions(paths: &[std::path::PathBuf]) -> Result<Vec<Value>> {
     Ok(all)
 }
 
-pub fn of_cluster(kubeconfig: Option<&Path>, namespace: &str) -> Result<Known> {
+pub(crate) fn of_cluster(kubeconfig: Option<&Path>, namespace: &str) -> Result<Known> {
     block_on(async {
         let cluster = Cluster::connect(Reach::new(kubeconfig, namespace)).await?;
         let gate: Option<FeatureGate> = cluster.read(FeatureGate::PLURAL, FeatureGate::NAME).await?;
@@ -91,7 +90,7 @@ pub fn of_cluster(kubeconfig: Option<&Path>, namespace: &str) -> Result<Known> {
 }
 
 /// What a cluster runs with.
-pub struct Running {
+pub(crate) struct Running {
     /// Of the versions that parts of the cluster run with now or may run with.
     pub registries: Vec<Registry>,
     /// Why some cannot be read.
@@ -104,7 +103,7 @@ pub struct Running {
 
 /// Versions are those of the history since the last one that was completed, of all who acknowledge, and of all operators that say
 /// theirs: whoever lags behind, or went first without a word in the history, says so there.
-pub fn running(kubeconfig: Option<&Path>, namespace: &str) -> Result<Running> {
+pub(crate) fn running(kubeconfig: Option<&Path>, namespace: &str) -> Result<Running> {
     block_on(async {
         let cluster = Cluster::connect(Reach::new(kubeconfig, namespace)).await?;
         let version: Option<ClusterVersion> = cluster.read(ClusterVersion::PLURAL, ClusterVersion::NAME).await?;

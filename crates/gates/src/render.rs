@@ -20,7 +20,7 @@ use crate::{
 };
 
 #[derive(clap::Args, Debug)]
-pub struct Render {
+pub(crate) struct Render {
     /// Writes FeatureGate `cluster` with the status row of this payload version instead.
     #[arg(long)]
     payload_version: Option<String>,
@@ -36,7 +36,7 @@ pub struct Render {
 }
 
 impl Render {
-    pub fn run(self, path: &Path) -> Result<Output> {
+    pub(crate) fn run(self, path: &Path) -> Result<Output> {
         let source = Source::read(path)?;
         match &self.payload_version {
             Some(version) => self.bootstrap(&source, version),
@@ -91,7 +91,7 @@ impl Render {
 }
 
 /// The one FeatureGate of a manifest.
-pub fn read_manifest(path: &Path) -> Result<FeatureGate> {
+pub(crate) fn read_manifest(path: &Path) -> Result<FeatureGate> {
     let objects = objects(&disk::read(path)?).with_context(|| path.display().to_string())?;
     let is_gate = |object: &&serde_json::Value| object["kind"] == FeatureGate::KIND;
     let found: Vec<_> = objects.iter().filter(is_gate).collect();
@@ -143,7 +143,7 @@ fn write_all(source: &Source) -> Result<Output> {
 }
 
 /// Regenerates and compares; writes nothing.
-pub fn verify(path: &Path) -> Result<Output> {
+pub(crate) fn verify(path: &Path) -> Result<Output> {
     let source = Source::read(path)?;
     let exceptions = source.exceptions()?;
     let targets = targets(&source, &source.file)?;

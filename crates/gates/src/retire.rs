@@ -21,7 +21,7 @@ use crate::{
 };
 
 #[derive(clap::Args, Debug)]
-pub struct Retire {
+pub(crate) struct Retire {
     /// The gate.
     name: String,
     /// Folders with code that must not ask for it; the folder of gates.toml unless given.
@@ -45,7 +45,7 @@ pub struct Retire {
 }
 
 impl Retire {
-    pub fn run(self, path: &Path) -> Result<Output> {
+    pub(crate) fn run(self, path: &Path) -> Result<Output> {
         let source = Source::read(path)?;
         let dirs = if self.code.is_empty() { vec![source.dir().to_owned()] } else { self.code };
         let generated: Vec<PathBuf> = targets(&source, &source.file)?.into_iter().map(|t| t.path).collect();

@@ -21,7 +21,7 @@ const NOT_FOLLOWED: [&str; 5] =
     ["OneWaySetLeft", "UnknownFeatureSet", "GateInBothLists", "SpecUnreadable", "AuditTrailUnreadable"];
 
 #[derive(clap::Args, Debug)]
-pub struct Status {
+pub(crate) struct Status {
     /// Waits until everyone who acknowledges runs with the row of its version.
     #[arg(long)]
     wait: bool,
@@ -30,13 +30,13 @@ pub struct Status {
 }
 
 #[derive(clap::Args, Debug)]
-pub struct History {
+pub(crate) struct History {
     #[command(flatten)]
     reach: Reach,
 }
 
 impl Status {
-    pub fn run(self) -> Result<Output> {
+    pub(crate) fn run(self) -> Result<Output> {
         block_on(async move {
             let (wait, cluster) = (self.wait, Cluster::connect(self.reach).await?);
             let end = Instant::now() + Duration::from_secs(cluster.reach.wait_seconds);
@@ -121,7 +121,7 @@ fn describe(gate: &FeatureGate, followed: &str) -> String {
 }
 
 impl History {
-    pub fn run(self) -> Result<Output> {
+    pub(crate) fn run(self) -> Result<Output> {
         block_on(async move {
             let cluster = Cluster::connect(self.reach).await?;
             let place = Place::namespaced("/api/v1", &cluster.reach.namespace, "configmaps");

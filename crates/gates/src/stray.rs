@@ -11,7 +11,7 @@ use anyhow::{Context, Result};
 use crate::disk::Target;
 
 /// Files with names as render gives them, in folders that it writes to, and that it would not write now.
-pub fn strays(targets: &[Target]) -> Result<Vec<PathBuf>> {
+pub(crate) fn strays(targets: &[Target]) -> Result<Vec<PathBuf>> {
     let mut dirs: Vec<&Path> =
         targets.iter().filter(|target| is_manifest(&target.path)).filter_map(|t| t.path.parent()).collect();
     dirs.dedup();
@@ -29,7 +29,7 @@ pub fn strays(targets: &[Target]) -> Result<Vec<PathBuf>> {
     Ok(strays)
 }
 
-pub fn remove(path: &Path) -> Result<()> {
+pub(crate) fn remove(path: &Path) -> Result<()> {
     fs::remove_file(path).with_context(|| format!("failed to remove {}", path.display()))
 }
 

@@ -17,7 +17,7 @@ use crate::{
 };
 
 #[derive(clap::Args, Debug)]
-pub struct Version {
+pub(crate) struct Version {
     #[command(subcommand)]
     step: VersionStep,
 }
@@ -52,7 +52,7 @@ struct Complete {
 }
 
 impl Version {
-    pub fn run(self) -> Result<Output> {
+    pub(crate) fn run(self) -> Result<Output> {
         block_on(async move {
             let (name, to, wait) = match self.step {
                 VersionStep::Begin(to) => ("begin", to, true),

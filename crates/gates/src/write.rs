@@ -8,11 +8,11 @@ use std::{
 
 use anyhow::{Context, Result};
 
-pub fn write(path: &Path, text: &str) -> Result<()> {
+pub(crate) fn write(path: &Path, text: &str) -> Result<()> {
     write_all(&[(path, text)])
 }
 
-pub fn write_all(files: &[(&Path, &str)]) -> Result<()> {
+pub(crate) fn write_all(files: &[(&Path, &str)]) -> Result<()> {
     let mut ready = Vec::new();
     for (path, text) in files {
         let place = path.canonicalize().unwrap_or_else(|_| path.to_path_buf());

@@ -12,16 +12,16 @@ pub(crate) struct Deadlines {
 }
 
 impl Deadlines {
-    pub fn push(&mut self, at: Duration, id: i64) {
+    pub(crate) fn push(&mut self, at: Duration, id: i64) {
         self.heap.push(Reverse((at, id)));
     }
 
-    pub fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         self.heap.clear();
     }
 
     /// Takes the ids due at `now`, at most `limit`. `real` tells when an id is really due, or `None` if never.
-    pub fn take(&mut self, now: Duration, limit: usize, real: impl Fn(i64) -> Option<Duration>) -> Vec<i64> {
+    pub(crate) fn take(&mut self, now: Duration, limit: usize, real: impl Fn(i64) -> Option<Duration>) -> Vec<i64> {
         let mut due = Vec::new();
         while due.len() < limit {
             match self.heap.peek() {

@@ -1,7 +1,8 @@
 //! The lessor: all leases, their keys, and when they end.
+#![expect(clippy::disallowed_types, reason = "`items` is looked up by key, never iterated")]
 
 use std::{
-    collections::{BTreeSet, HashMap},
+    collections::{BTreeMap, BTreeSet, HashMap},
     time::Duration,
 };
 
@@ -87,7 +88,8 @@ impl Lease {
 /// All leases of a member.
 pub struct Lessor {
     options: Options,
-    leases: HashMap<i64, Lease>,
+    leases: BTreeMap<i64, Lease>,
+    /// The lease of each key. Looked up by key only.
     items: HashMap<Bytes, i64>,
     primary: bool,
     ends: Deadlines,
@@ -97,7 +99,7 @@ pub struct Lessor {
 impl Lessor {
     /// Loads the leases of the file. Keys are linked by [`Lessor::attach`] as the key index is rebuilt.
     pub fn load(read: &impl Read, options: Options) -> Result<Lessor, schema::DecodeError> {
-        let mut leases = HashMap::new();
+        let mut leases = BTreeMap::new();
         for record in schema::lease::all(read)? {
             let lease = Lease {
                 ttl: record.ttl.max(options.ttl_min),

@@ -1,25 +1,32 @@
-//! Is a history linearizable? Operations with times in, a verdict out; knows nothing of clusters.
+//! Checks whether a history of operations on keys is linearizable.
 //!
-//! A key holds one value or none. Every operation says what it does to the key and, if its answer told, what the key
-//! held just before. An operation whose outcome is unknown may have happened at any time after its call, or never.
+//! A key holds one value or is absent. Every [`Operation`] has a time of call and of response, the
+//! change that it makes to the key and, if the response reported it, the value that the key had
+//! just before. An operation whose outcome is unknown may have taken place at any time after its
+//! call, or never.
+#![warn(missing_docs)]
 
 mod search;
 mod settle;
 
 use std::{collections::BTreeMap, fmt};
 
-/// A value; each write of a history must bring another one.
+/// A value of a key. Each write of a history must write a value that no other write uses.
 pub type Value = u64;
 
-/// What an operation does.
+/// The change that an operation makes to its key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Effect {
+    /// Leaves the key as it is.
     Read,
-    /// `None` deletes.
+    /// Sets the key to the value; `None` deletes the key.
     Write(Option<Value>),
-    /// Writes if the key holds exactly that.
+    /// Compare-and-swap: writes `new` if the key holds exactly `expected`, and changes nothing
+    /// otherwise.
     Swap {
+        /// The value that the key must hold; `None` if the key must be absent.
         expected: Option<Value>,
+        /// The value that the key holds after a successful swap.
         new: Value,
     },
 }
@@ -27,33 +34,40 @@ pub enum Effect {
 /// One operation on one key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Operation {
+    /// Number of the client that sent the operation. Appears in reports only: the check ignores it.
     pub client: usize,
+    /// The change that the operation makes if it takes place.
     pub effect: Effect,
-    /// What the key held just before, if the answer told.
+    /// The value of the key just before the operation, if the response reported it. The inner
+    /// `None` means that the key was absent.
     pub seen: Option<Option<Value>>,
-    /// When it began, by any clock, the same for all.
+    /// Time of the call. Any clock will do, as long as all operations of a history use the same
+    /// one.
     pub call: u64,
-    /// `None` if the outcome is unknown.
+    /// Time of the response, by the same clock as `call`. `None` if the outcome is unknown.
     pub answer: Option<u64>,
 }
 
-/// Whether some order of the operations, each between its call and its answer, explains what they saw.
+/// Whether an order of the operations on one key, each between its call and its response, explains
+/// all values that they saw.
 pub fn is_linearizable(operations: &[Operation]) -> bool {
     search::has_order(&settle::settle(operations))
 }
 
-/// Operations by key.
+/// The operations on all keys, grouped by key. Each key is checked separately.
 #[derive(Debug, Default, Clone)]
 pub struct History<K: Ord> {
     keys: BTreeMap<K, Vec<Operation>>,
 }
 
 impl<K: Ord + Clone> History<K> {
+    /// Adds one operation on `key`. Operations may be added in any order.
     pub fn push(&mut self, key: K, operation: Operation) {
         self.keys.entry(key).or_default().push(operation);
     }
 
-    /// The first key whose operations have no order that explains their answers.
+    /// Checks every key. The error holds the first key, in key order, whose operations no order
+    /// explains.
     pub fn check(&self) -> Result<(), NotLinearizable<K>> {
         for (key, operations) in &self.keys {
             if !is_linearizable(operations) {
@@ -64,13 +78,17 @@ impl<K: Ord + Clone> History<K> {
     }
 }
 
-/// Operations of a failed history that are printed.
+/// The most operations of a failed history that its error message prints: the last ones.
 const SHOWN: usize = 40;
 
-/// A key and what was done to it up to the first answer that cannot be explained.
+/// A key, and its operations up to the first response that no order explains.
 #[derive(Debug, Clone)]
 pub struct NotLinearizable<K> {
+    /// The first key, in key order, that is not linearizable.
     pub key: K,
+    /// The operations that had begun by the time of the first unexplained response, sorted by
+    /// response time, or by call time where there is no response. A response that came later is
+    /// replaced with an unknown outcome.
     pub operations: Vec<Operation>,
 }
 
@@ -87,18 +105,18 @@ impl<K: fmt::Debug> fmt::Display for NotLinearizable<K> {
 
 impl<K: fmt::Debug> std::error::Error for NotLinearizable<K> {}
 
-/// The history up to the first answer that cannot be explained, which is its last.
+/// The history up to the first response that no order explains.
 fn until_unexplained(operations: &[Operation]) -> Vec<Operation> {
     let mut answers: Vec<_> = operations.iter().filter_map(|o| o.answer).collect();
     answers.sort_unstable();
-    // What is explained at a time was explained at any time before.
+    // A history that has an order at one time has one at every earlier time.
     let explained = answers.partition_point(|end| is_linearizable(&until(operations, *end)));
     let mut cut = until(operations, answers.get(explained).copied().unwrap_or(u64::MAX));
     cut.sort_by_key(|o| o.answer.unwrap_or(o.call));
     cut
 }
 
-/// What was known of the history at that time.
+/// The history as it was known at the time `end`: later responses are unknown, later calls absent.
 fn until(operations: &[Operation], end: u64) -> Vec<Operation> {
     let cut = |o: &Operation| match o.answer {
         Some(answer) if answer > end => Operation { answer: None, seen: None, ..*o },

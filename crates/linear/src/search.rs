@@ -1,11 +1,12 @@
 //! Wing and Gong's search for an order, with Lowe's memory of what was tried.
+#![expect(clippy::disallowed_types, reason = "a set of states that is asked for membership, never iterated")]
 
 use std::collections::HashSet;
 
 use crate::{Effect, Operation, Value};
 
 /// Whether the operations, sorted by their calls, have an order that explains what they saw.
-pub fn has_order(operations: &[Operation]) -> bool {
+pub(crate) fn has_order(operations: &[Operation]) -> bool {
     let mut search = Search::new(operations);
     while search.at != 0 {
         let (operation, is_call) = search.events[search.at];
@@ -19,7 +20,7 @@ pub fn has_order(operations: &[Operation]) -> bool {
 }
 
 /// What the key holds after the operation, unless what it saw contradicts.
-pub fn step(state: Option<Value>, operation: &Operation) -> Option<Option<Value>> {
+pub(crate) fn step(state: Option<Value>, operation: &Operation) -> Option<Option<Value>> {
     if operation.seen.is_some_and(|seen| seen != state) {
         return None;
     }

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use crate::{Effect, Operation, Value};
 
 /// The operations that matter, in the order of their calls.
-pub fn settle(operations: &[Operation]) -> Vec<Operation> {
+pub(crate) fn settle(operations: &[Operation]) -> Vec<Operation> {
     let seen = first_seen(operations);
     let mut settled: Vec<Operation> = operations.iter().filter_map(|o| settle_one(o, &seen)).collect();
     settled.sort_by_key(|o| o.call);

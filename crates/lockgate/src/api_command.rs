@@ -18,7 +18,7 @@ use crate::signal::StopSignal;
 const LONG: Duration = Duration::from_secs(3);
 
 /// What the help of the server says about these commands.
-pub const HELP: &str = "\nCommands:\n\n  \
+pub(crate) const HELP: &str = "\nCommands:\n\n  \
     lockgate apiserver    Serves custom resources to kubectl from any etcd v3 API; see lockgate apiserver --help.\n  \
     lockgate playground   Starts a store and an API server in one process, to try things out.\n  \
     lockgate gates        Feature gates of a product: adds, promotes, retires and renders them; see lockgate gates --help.\n  \
@@ -94,7 +94,7 @@ fn address(text: &str) -> Result<SocketAddr, String> {
 }
 
 /// Runs a subcommand if the arguments name one.
-pub fn run(args: &[String]) -> Option<ExitCode> {
+pub(crate) fn run(args: &[String]) -> Option<ExitCode> {
     let name = args.first()?.as_str();
     let command = || std::iter::once(format!("lockgate {name}")).chain(args[1..].iter().cloned());
     let (store, common) = match name {
@@ -143,10 +143,7 @@ fn start(store: Store, common: Common, talkative: bool) -> ExitCode {
 async fn serve(store: Store, common: Common, talkative: bool) -> Result<StopSignal, Box<dyn Error>> {
     let etcd_user = store.user()?;
     let mut ports_file = PortsFile::prepare(common.ports_file.as_deref())?;
-    let member = match store.etcd_servers.is_empty() {
-        true => Some(open(&common.data_dir.join("member")).await?),
-        false => None,
-    };
+    let member = if store.etcd_servers.is_empty() { Some(open(&common.data_dir.join("member")).await?) } else { None };
     let etcd_servers = member.as_ref().map_or(store.etcd_servers, |member| vec![member.endpoint().to_owned()]);
     let options = Options {
         etcd_user,
@@ -221,7 +218,7 @@ fn first_steps(url: &str, store: &str, kubeconfig: &str) -> String {
     )
 }
 
-pub fn chain(error: &dyn Error) -> String {
+pub(crate) fn chain(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
     while let Some(cause) = source {

@@ -58,7 +58,7 @@ enum Kind {
     Json,
 }
 
-pub fn run(args: impl IntoIterator<Item = String>) -> ExitCode {
+pub(crate) fn run(args: impl IntoIterator<Item = String>) -> ExitCode {
     let command = Follow::parse_from(args);
     if let Err(error) = server::logging::init_default() {
         eprintln!("lockgate follow: {error}");

@@ -49,7 +49,7 @@ struct Ofrep {
     token_file: Option<PathBuf>,
 }
 
-pub fn run(args: impl IntoIterator<Item = String>) -> ExitCode {
+pub(crate) fn run(args: impl IntoIterator<Item = String>) -> ExitCode {
     let command = Ofrep::parse_from(args);
     if let Err(error) = server::logging::init_default() {
         eprintln!("lockgate ofrep: {error}");
@@ -88,20 +88,18 @@ struct Sources {
 impl Sources {
     /// Neither has to answer yet.
     async fn open(command: &Ofrep) -> Result<Sources, Box<dyn Error>> {
-        let kube = match command.no_feature_sets {
-            true => None,
-            false => {
-                let kube = kubeapi::Kube::connect(command.kubeconfig.as_deref()).await?;
-                Some(kube.named(featureset::manager::OFREP))
-            }
+        let kube = if command.no_feature_sets {
+            None
+        } else {
+            let kube = kubeapi::Kube::connect(command.kubeconfig.as_deref()).await?;
+            Some(kube.named(featureset::manager::OFREP))
         };
-        let store = match command.store_endpoints.is_empty() {
-            true => None,
-            false => {
-                let named = |error| format!("--store-endpoints: {error}");
-                let user = command.store_user()?;
-                Some(ofrep::connect_store(&command.store_endpoints, user).await.map_err(named)?)
-            }
+        let store = if command.store_endpoints.is_empty() {
+            None
+        } else {
+            let named = |error| format!("--store-endpoints: {error}");
+            let user = command.store_user()?;
+            Some(ofrep::connect_store(&command.store_endpoints, user).await.map_err(named)?)
         };
         Ok(Sources { kube, store })
     }

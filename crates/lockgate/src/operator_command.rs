@@ -48,7 +48,7 @@ struct Operator {
 
 const DAY: u64 = 24 * 3600;
 
-pub fn run(args: impl IntoIterator<Item = String>) -> ExitCode {
+pub(crate) fn run(args: impl IntoIterator<Item = String>) -> ExitCode {
     let command = Operator::parse_from(args);
     if let Err(error) = server::logging::init_default() {
         eprintln!("lockgate operator: {error}");

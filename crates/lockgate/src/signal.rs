@@ -5,13 +5,13 @@ use std::process::ExitCode;
 use tokio::signal::unix::{SignalKind, signal};
 
 #[derive(Clone, Copy)]
-pub enum StopSignal {
+pub(crate) enum StopSignal {
     Terminate,
     Interrupt,
 }
 
 impl StopSignal {
-    pub async fn wait() -> StopSignal {
+    pub(crate) async fn wait() -> StopSignal {
         let (Ok(mut term), Ok(mut int)) = (signal(SignalKind::terminate()), signal(SignalKind::interrupt())) else {
             return std::future::pending().await;
         };
@@ -22,7 +22,7 @@ impl StopSignal {
     }
 
     /// As Go names it, and so etcd's log.
-    pub fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             StopSignal::Terminate => "terminated",
             StopSignal::Interrupt => "interrupt",
@@ -31,7 +31,7 @@ impl StopSignal {
 
     /// Ends the process by the signal, as etcd does, so that whoever started it sees why it ended (143 or 130 in a shell). The
     /// kernel does not kill the first process of a container this way: that one ends with success.
-    pub fn die(self) -> ExitCode {
+    pub(crate) fn die(self) -> ExitCode {
         if std::process::id() == 1 {
             return ExitCode::SUCCESS;
         }

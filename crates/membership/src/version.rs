@@ -14,7 +14,7 @@ pub const CLUSTER_VERSION_MIN: Version = Version::new(3, 0);
 
 /// The lowest version of a cluster that this binary joins: what older members have in their logs and databases it cannot
 /// take over. etcd's own bound here is 3.0.
-pub const JOIN_VERSION_MIN: Version = Version::new(3, 7);
+pub(crate) const JOIN_VERSION_MIN: Version = Version::new(3, 7);
 
 /// What a member's `/version` says.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]

@@ -22,7 +22,7 @@ pub(crate) struct Contents {
 }
 
 impl Contents {
-    pub fn synced(bytes: Vec<u8>) -> Contents {
+    pub(crate) fn synced(bytes: Vec<u8>) -> Contents {
         Contents { now: bytes.clone(), durable: bytes, dirty: None }
     }
 
@@ -31,7 +31,7 @@ impl Contents {
         self.dirty = Some((a.min(from), b.max(to)));
     }
 
-    pub fn resize(&mut self, size: usize, cut: Cut) {
+    pub(crate) fn resize(&mut self, size: usize, cut: Cut) {
         let old = self.now.len();
         self.now.resize(size, 0);
         if cut == Cut::Frees {
@@ -40,7 +40,7 @@ impl Contents {
         self.touch(old.min(size), old.max(size));
     }
 
-    pub fn write(&mut self, bytes: &[u8], from: usize, cut: Cut) {
+    pub(crate) fn write(&mut self, bytes: &[u8], from: usize, cut: Cut) {
         let end = from + bytes.len();
         if self.now.len() < end {
             self.resize(end, cut);
@@ -49,7 +49,7 @@ impl Contents {
         self.touch(from, end);
     }
 
-    pub fn sync(&mut self) {
+    pub(crate) fn sync(&mut self) {
         let Some((from, to)) = self.dirty.take() else { return };
         self.durable.resize(self.now.len(), 0);
         let to = to.min(self.now.len());
@@ -59,7 +59,7 @@ impl Contents {
     }
 
     /// Sizes are journaled by the file system; a sector of a longer file that was not written is zero.
-    pub fn crash(&mut self, keep: &mut dyn FnMut() -> bool) {
+    pub(crate) fn crash(&mut self, keep: &mut dyn FnMut() -> bool) {
         let Some((from, to)) = self.dirty else { return };
         let to = to.min(self.now.len());
         for start in (from / SECTOR * SECTOR..to).step_by(SECTOR) {

@@ -9,7 +9,12 @@ mod disk;
 mod file;
 mod power;
 
-pub use self::{contents::Cut, disk::MemDisk, file::{FileDisk, Op, Survives, crash}, power::Power};
+pub use self::{
+    contents::Cut,
+    disk::MemDisk,
+    file::{FileDisk, Op, Survives, crash},
+    power::Power,
+};
 
 /// What a disk writes whole or not at all.
 pub const SECTOR: usize = 512;

@@ -132,6 +132,6 @@ impl Gates {
 }
 
 /// Nobody who applies it knows which life it is of.
-pub fn proposal(member: usize, sent: Sent) -> Entry {
+pub(crate) fn proposal(member: usize, sent: Sent) -> Entry {
     Entry::Proposal(member, Sent { life: 0, ..sent })
 }

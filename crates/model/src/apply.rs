@@ -11,14 +11,14 @@ use crate::{
 
 /// What an entry did.
 #[derive(Clone)]
-pub struct Applied {
+pub(crate) struct Applied {
     pub view: View,
     /// It was not refused.
     pub is_accepted: bool,
 }
 
 /// The view after an entry that is appended at the end of the log; the same for every member, or there is a fault.
-pub fn append(view: &View, entry: Entry, features: u32) -> Result<Applied, Fault> {
+pub(crate) fn append(view: &View, entry: Entry, features: u32) -> Result<Applied, Fault> {
     // A member that the entry adds has no state of its own yet.
     let mut clusters = view.members().map(|local| {
         let mut cluster = view.cluster(local, features);
@@ -87,7 +87,7 @@ fn keeps_something(view: &View) -> bool {
 }
 
 /// What all voters say on for, by the words of the specification; `None` if one has not proposed for this version.
-pub fn agreed(view: &View) -> Option<u8> {
+pub(crate) fn agreed(view: &View) -> Option<u8> {
     let says = |seat: &Seat| seat.stored.filter(|stored| stored.minor == view.minor).map(|s| s.values.on());
     let all = view.voters().map(says).try_fold(u8::MAX, |all, says| Some(all & says?));
     all.filter(|_| view.has_gate())

@@ -12,7 +12,7 @@ use crate::{
 };
 
 /// Asks, and remembers the answers.
-pub struct Ask {
+pub(crate) struct Ask {
     /// Called before the code that is checked is used, on every thread: tests break a rule by it.
     pub prepare: fn(),
     features: u32,
@@ -27,19 +27,19 @@ pub struct Ask {
 }
 
 impl Ask {
-    pub fn new(config: &Config, prepare: fn()) -> Ask {
+    pub(crate) fn new(config: &Config, prepare: fn()) -> Ask {
         let (may_log, may_append, append) = Default::default();
         let (plan, decide, checks, fair) = Default::default();
         Ask { prepare, features: config.features, may_log, may_append, append, plan, decide, checks, fair }
     }
 
     /// Whether the log may hold this entry at a cluster version.
-    pub fn may_log(&self, entry: Entry, minor: u8) -> bool {
+    pub(crate) fn may_log(&self, entry: Entry, minor: u8) -> bool {
         self.may_log.get((minor, entry), |_| may_log(&entry.encode(self.features), Some(version(minor))).is_ok())
     }
 
     /// Whether a leader appends it that has applied the first of these versions and has the others in its log.
-    pub fn may_append(&self, entry: Entry, minors: Vec<u8>) -> bool {
+    pub(crate) fn may_append(&self, entry: Entry, minors: Vec<u8>) -> bool {
         self.may_append.get((minors, entry), |(minors, _)| {
             (self.prepare)();
             let mut ahead = VersionsAhead::default();
@@ -49,7 +49,7 @@ impl Ask {
     }
 
     /// What follows from this entry at the end of the log.
-    pub fn append(&self, view: &View, entry: Entry) -> Result<Applied, Fault> {
+    pub(crate) fn append(&self, view: &View, entry: Entry) -> Result<Applied, Fault> {
         self.append.get((view.clone(), entry), |_| {
             (self.prepare)();
             apply::append(view, entry, self.features)
@@ -57,7 +57,7 @@ impl Ask {
     }
 
     /// What this member has to publish.
-    pub fn plan(&self, view: &View, slot: usize, flags: Values) -> Option<Sent> {
+    pub(crate) fn plan(&self, view: &View, slot: usize, flags: Values) -> Option<Sent> {
         self.plan.get((view.clone(), slot, flags), |_| {
             (self.prepare)();
             let proposal = view.cluster(slot, self.features).plan_proposal(&flags.to_map(self.features))?;
@@ -66,7 +66,7 @@ impl Ask {
     }
 
     /// What this member decides if it leads.
-    pub fn decide(&self, view: &View, slot: usize) -> Option<Decided> {
+    pub(crate) fn decide(&self, view: &View, slot: usize) -> Option<Decided> {
         self.decide.get((view.clone(), slot), |_| {
             (self.prepare)();
             let decision = view.cluster(slot, self.features).decide_gate()?;

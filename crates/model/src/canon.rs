@@ -12,13 +12,13 @@ use crate::{
 };
 
 /// The index of the next entry, above all that are in a state.
-pub const NEXT: u8 = 200;
+pub(crate) const NEXT: u8 = 200;
 /// An index that no message needs to name any more.
-pub const VOID: u8 = 1;
+pub(crate) const VOID: u8 = 1;
 /// The index of the entry that brought the version at the end of the log.
-pub const SINCE: u8 = 199;
+pub(crate) const SINCE: u8 = 199;
 
-pub fn canonical(mut state: State, config: &Config) -> State {
+pub(crate) fn canonical(mut state: State, config: &Config) -> State {
     if state.fault.is_some() {
         return state;
     }

@@ -1,7 +1,7 @@
 //! What is checked in every state, and the exploration itself.
 
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet},
     fmt,
     time::{Duration, Instant},
 };
@@ -24,7 +24,7 @@ macro_rules! never {
     };
 }
 
-pub fn properties() -> Vec<Property<Gates>> {
+pub(crate) fn properties() -> Vec<Property<Gates>> {
     vec![
         Property::always(
             "what is on, every voter's proposal for this version says on",
@@ -73,7 +73,7 @@ pub fn properties() -> Vec<Property<Gates>> {
 }
 
 /// The invariant, in the words of the specification and without the code that is checked.
-pub fn follows(view: &View) -> bool {
+pub(crate) fn follows(view: &View) -> bool {
     view.enabled == 0 || agreed(view).is_some_and(|agreed| view.enabled & !agreed == 0)
 }
 
@@ -138,7 +138,7 @@ impl Gates {
 }
 
 /// The names of all that is checked.
-pub fn names() -> Vec<&'static str> {
+pub(crate) fn names() -> Vec<&'static str> {
     properties().iter().filter(|p| p.expectation == Expectation::Always).map(|p| p.name).collect()
 }
 
@@ -171,6 +171,7 @@ pub fn explore(config: Config, threads: usize, prepare: fn()) -> Report {
 }
 
 /// Explores all of it, or up to the first time that this one does not hold, if one is named.
+#[expect(clippy::disallowed_methods, reason = "the report says how long the exploration took")]
 pub fn explore_for(config: Config, threads: usize, prepare: fn(), only: Option<&str>) -> Report {
     let begin = Instant::now();
     let model = Gates::new(config, prepare);
@@ -179,7 +180,7 @@ pub fn explore_for(config: Config, threads: usize, prepare: fn(), only: Option<&
     let checker = model.checker().threads(threads).finish_when(end).spawn_bfs().join();
     let mut broken = Vec::new();
     let mut seen = Vec::new();
-    for (name, path) in checker.discoveries() {
+    for (name, path) in checker.discoveries().into_iter().collect::<BTreeMap<_, _>>() {
         match checker.model().property(name).expectation {
             Expectation::Always => {
                 let last = path.last_state().clone();

@@ -17,7 +17,7 @@ use crate::{
 };
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Entry {
+pub(crate) enum Entry {
     Proposal(usize, Sent),
     Decision(Decided),
     Version(u8),
@@ -29,7 +29,7 @@ pub enum Entry {
 impl Entry {
     /// What `node` does with such an entry, but for writing it down; whether it was not refused. It also skips what is
     /// newer than the cluster version; that is not asked here, because such an entry in the log is a fault already.
-    pub fn apply(&self, cluster: &mut Cluster, index: u64, features: u32) -> bool {
+    pub(crate) fn apply(&self, cluster: &mut Cluster, index: u64, features: u32) -> bool {
         let changed = |effect: GateEffect| effect.changed;
         match self {
             Entry::Proposal(member, sent) => {
@@ -48,7 +48,7 @@ impl Entry {
     }
 
     /// As it is sent, and as the log keeps it.
-    pub fn encode(&self, features: u32) -> raftpb::Entry {
+    pub(crate) fn encode(&self, features: u32) -> raftpb::Entry {
         let (kind, data) = match self.change() {
             Some(change) => (raftpb::EntryType::EntryConfChange, change.encode(1).encode_to_vec()),
             None => (raftpb::EntryType::EntryNormal, self.request(features).encode_to_vec()),

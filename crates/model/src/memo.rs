@@ -1,9 +1,10 @@
 //! Answers that are asked for again and again: many states have the same replicated state at the end of their log.
+#![expect(clippy::disallowed_types, reason = "looked up by key, never iterated")]
 
 use std::{collections::HashMap, hash::Hash, sync::Mutex};
 
 /// Answers that follow from their question alone.
-pub struct Memo<K, V>(Mutex<HashMap<K, V>>);
+pub(crate) struct Memo<K, V>(Mutex<HashMap<K, V>>);
 
 impl<K, V> Default for Memo<K, V> {
     fn default() -> Memo<K, V> {
@@ -12,7 +13,7 @@ impl<K, V> Default for Memo<K, V> {
 }
 
 impl<K: Eq + Hash, V: Clone> Memo<K, V> {
-    pub fn get(&self, question: K, answer: impl FnOnce(&K) -> V) -> V {
+    pub(crate) fn get(&self, question: K, answer: impl FnOnce(&K) -> V) -> V {
         let lock = || self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         let known = lock().get(&question).cloned();
         known.unwrap_or_else(|| {

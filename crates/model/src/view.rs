@@ -144,23 +144,23 @@ impl View {
     }
 }
 
-pub fn bits<'a>(names: impl IntoIterator<Item = &'a String>) -> u8 {
+pub(crate) fn bits<'a>(names: impl IntoIterator<Item = &'a String>) -> u8 {
     names.into_iter().fold(0, |bits, name| bits | 1 << (name.as_bytes()[0] - b'A'))
 }
 
-pub fn name(at: u32) -> String {
+pub(crate) fn name(at: u32) -> String {
     char::from(b'A' + at as u8).to_string()
 }
 
-pub fn version(minor: u8) -> Version {
+pub(crate) fn version(minor: u8) -> Version {
     Version::new(3, minor.into())
 }
 
-pub fn id(slot: usize) -> MemberId {
+pub(crate) fn id(slot: usize) -> MemberId {
     MemberId(slot as u64 + 1)
 }
 
-pub fn member(slot: usize, is_learner: bool) -> Member {
+pub(crate) fn member(slot: usize, is_learner: bool) -> Member {
     Member { id: id(slot), peer_urls: vec![format!("http://{slot}")], is_learner, ..Member::default() }
 }
 

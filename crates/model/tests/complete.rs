@@ -1,4 +1,5 @@
 //! Complete explorations: nothing but the counts of events is bounded. Each prints how many states there are.
+#![expect(clippy::disallowed_types, reason = "compared as a whole, never iterated")]
 
 use std::collections::{BTreeSet, HashSet};
 

@@ -24,26 +24,26 @@ pub(crate) struct Contents {
 }
 
 impl Contents {
-    pub fn new(generation: u64, index: Index, compact_revision: i64) -> Self {
+    pub(crate) fn new(generation: u64, index: Index, compact_revision: i64) -> Self {
         let (index, compact_revision) = (RwLock::new(index), AtomicI64::new(compact_revision));
         Contents { generation, index, compact_revision, hashes: Mutex::default(), replay: None }
     }
 
-    pub fn replayed(generation: u64, replay: Replay, compact_revision: i64) -> Self {
+    pub(crate) fn replayed(generation: u64, replay: Replay, compact_revision: i64) -> Self {
         let replay = Some(Mutex::new(replay));
         Contents { replay, ..Contents::new(generation, Index::default(), compact_revision) }
     }
 
-    pub fn compact_revision(&self) -> i64 {
+    pub(crate) fn compact_revision(&self) -> i64 {
         self.compact_revision.load(Ordering::SeqCst)
     }
 
-    pub fn set_compact_revision(&self, revision: i64) {
+    pub(crate) fn set_compact_revision(&self, revision: i64) {
         self.compact_revision.store(revision, Ordering::SeqCst);
     }
 
     /// As published first: everything is in the file.
-    pub fn publish(self: Arc<Self>, revision: i64) -> PublishedState {
+    pub(crate) fn publish(self: Arc<Self>, revision: i64) -> PublishedState {
         PublishedState { revision, tail: Arc::new(Tail { revision: 0, changes: Vec::new(), contents: self }) }
     }
 }

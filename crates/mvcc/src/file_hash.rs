@@ -214,7 +214,7 @@ impl Marks {
         self.bits[word] |= 1 << (record % 64);
     }
 
-    pub fn has(&self, record: u64) -> bool {
+    pub(crate) fn has(&self, record: u64) -> bool {
         self.bits.get((record / 64) as usize).is_some_and(|word| word >> (record % 64) & 1 == 1)
     }
 }

@@ -28,7 +28,7 @@ pub(crate) struct Hashes(Vec<HashKv>);
 const HASHES_MAX: usize = 10;
 
 impl Hashes {
-    pub fn store(&mut self, hash: HashKv) {
+    pub(crate) fn store(&mut self, hash: HashKv) {
         let at = self.0.partition_point(|h| h.hash_revision <= hash.hash_revision);
         self.0.insert(at, hash);
         if self.0.len() > HASHES_MAX {
@@ -63,14 +63,14 @@ enum Keep {
 
 impl Hasher {
     /// `keep` are the revisions that compaction at `hash_revision` keeps, in ascending order.
-    pub fn new(compact_revision: i64, hash_revision: i64, keep: &[Revision]) -> Self {
+    pub(crate) fn new(compact_revision: i64, hash_revision: i64, keep: &[Revision]) -> Self {
         let skips = !keep.is_empty();
         let revisions = keep[..keep.partition_point(|r| r.main <= compact_revision)].to_vec();
         Self::begin(compact_revision, hash_revision, Keep::List { revisions, next: 0 }, skips)
     }
 
     /// The same with marks in place of a list; every record must be written, from revision 1 on.
-    pub fn with_marks(compact_revision: i64, hash_revision: i64, marks: Marks) -> Self {
+    pub(crate) fn with_marks(compact_revision: i64, hash_revision: i64, marks: Marks) -> Self {
         let skips = marks.any;
         Self::begin(compact_revision, hash_revision, Keep::Marks { marks, next: 0 }, skips)
     }
@@ -80,7 +80,7 @@ impl Hasher {
         Hasher { crc, compact_revision, hash_revision, keep, skips }
     }
 
-    pub fn write(&mut self, at: RevisionKey, key: &[u8], value: &[u8]) {
+    pub(crate) fn write(&mut self, at: RevisionKey, key: &[u8], value: &[u8]) {
         if at.main > self.hash_revision {
             return;
         }
@@ -95,7 +95,7 @@ impl Hasher {
         self.crc = crc32c::crc32c_append(self.crc, value);
     }
 
-    pub fn finish(self, revision: i64) -> HashKv {
+    pub(crate) fn finish(self, revision: i64) -> HashKv {
         HashKv { hash: self.crc, compact_revision: self.compact_revision, hash_revision: self.hash_revision, revision }
     }
 
@@ -119,7 +119,7 @@ impl Hasher {
 }
 
 impl Shared {
-    pub fn hash_kv(&self, rev: i64) -> Result<HashKv, Error> {
+    pub(crate) fn hash_kv(&self, rev: i64) -> Result<HashKv, Error> {
         // Also for 0, which asks for the newest: as in etcd, what a compaction at revision 0 has left answers it.
         let known = self.contents().hashes.lock().at(rev);
         match known {
@@ -129,7 +129,7 @@ impl Shared {
     }
 
     /// The hash of what is there now, whatever compactions have left behind.
-    pub fn compute_hash(&self, rev: i64) -> Result<HashKv, Error> {
+    pub(crate) fn compute_hash(&self, rev: i64) -> Result<HashKv, Error> {
         loop {
             // Before the view is opened: what is compacted later is not missing in it.
             let compact_revision = self.compact_revision();
@@ -143,7 +143,7 @@ impl Shared {
         }
     }
 
-    pub fn compaction_hashes(&self) -> Vec<HashKv> {
+    pub(crate) fn compaction_hashes(&self) -> Vec<HashKv> {
         let revision = self.revision();
         self.contents().hashes.lock().0.iter().map(|h| HashKv { revision, ..*h }).collect()
     }

@@ -13,7 +13,7 @@ pub(crate) struct Hints {
 
 impl Hints {
     /// Where the key is, or where it would be. `key_at` gives the keys of the list.
-    pub fn find<'a>(&self, key: &[u8], key_at: impl Fn(usize) -> &'a [u8]) -> Result<usize, usize> {
+    pub(crate) fn find<'a>(&self, key: &[u8], key_at: impl Fn(usize) -> &'a [u8]) -> Result<usize, usize> {
         if self.numbers.is_empty() {
             return Err(0);
         }
@@ -39,7 +39,7 @@ impl Hints {
     }
 
     /// Takes in that `key` is now at `i`. `key_at` gives the keys of the list with it.
-    pub fn insert<'a>(&mut self, i: usize, key: &[u8], step: usize, key_at: impl Fn(usize) -> &'a [u8]) {
+    pub(crate) fn insert<'a>(&mut self, i: usize, key: &[u8], step: usize, key_at: impl Fn(usize) -> &'a [u8]) {
         if self.numbers.len() == self.numbers.capacity() {
             self.numbers.reserve_exact(step);
         }
@@ -54,14 +54,14 @@ impl Hints {
         self.numbers.insert(i, number(&key[shared..]));
     }
 
-    pub fn rebuild<'a>(&mut self, len: usize, key_at: impl Fn(usize) -> &'a [u8]) {
+    pub(crate) fn rebuild<'a>(&mut self, len: usize, key_at: impl Fn(usize) -> &'a [u8]) {
         self.numbers = Vec::with_capacity(len);
         let shared = if len == 0 { 0 } else { common(key_at(0), key_at(len - 1)) };
         self.rebuild_with(shared, len, key_at);
     }
 
     #[cfg(test)]
-    pub fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         self.numbers.capacity() * 8
     }
 

@@ -64,22 +64,22 @@ impl Default for Index {
 }
 
 impl Index {
-    pub fn stats(&self) -> IndexStats {
+    pub(crate) fn stats(&self) -> IndexStats {
         self.stats
     }
 
-    pub fn get(&self, key: &[u8], at: i64) -> Option<Found> {
+    pub(crate) fn get(&self, key: &[u8], at: i64) -> Option<Found> {
         self.key_index(key)?.get(at)
     }
 
-    pub fn key_index(&self, key: &[u8]) -> Option<&KeyIndex> {
+    pub(crate) fn key_index(&self, key: &[u8]) -> Option<&KeyIndex> {
         let at = self.place(key);
         let leaf = &self.branches[at.branch].leaves[at.leaf];
         leaf.find(key).ok().map(|i| &leaf.entries[i].revisions)
     }
 
     /// Records a put and tells what the key was.
-    pub fn put(&mut self, key: &[u8], revision: Revision, leased: bool) -> Option<Before> {
+    pub(crate) fn put(&mut self, key: &[u8], revision: Revision, leased: bool) -> Option<Before> {
         self.stats.revisions += 1;
         let mut before = None;
         self.change(key, |known| match known {
@@ -95,7 +95,7 @@ impl Index {
     }
 
     /// Records a deletion and tells what the key was; `None`, and nothing recorded, if it did not exist.
-    pub fn tombstone(&mut self, key: &[u8], revision: Revision) -> Option<Before> {
+    pub(crate) fn tombstone(&mut self, key: &[u8], revision: Revision) -> Option<Before> {
         let mut before = None;
         self.change(key, |known| {
             let ki = known?;
@@ -112,7 +112,7 @@ impl Index {
     }
 
     /// Takes in a revision read from the file; revisions come in ascending order.
-    pub fn restore(&mut self, key: &[u8], revision: Revision, stored: Option<(i64, i64, bool)>) {
+    pub(crate) fn restore(&mut self, key: &[u8], revision: Revision, stored: Option<(i64, i64, bool)>) {
         let (mut was_live, mut is_live) = (false, stored.is_some());
         self.change(key, |known| match (known, stored) {
             (None, None) => Some(KeyIndex::restore_tombstone(revision)),
@@ -134,7 +134,7 @@ impl Index {
     }
 
     /// Visits the keys of a range in order.
-    pub fn visit(&self, range: KeyRange<'_>, f: impl FnMut(&[u8], &KeyIndex) -> ControlFlow<()>) {
+    pub(crate) fn visit(&self, range: KeyRange<'_>, f: impl FnMut(&[u8], &KeyIndex) -> ControlFlow<()>) {
         self.visit_some(range, usize::MAX, f);
     }
 
@@ -180,7 +180,7 @@ impl Index {
 
     /// Compacts at least `keys_min` keys from `from` on, so that the lock is held for a bounded time. Gives where to go
     /// on, or `None` at the end.
-    pub fn compact(
+    pub(crate) fn compact(
         &mut self,
         from: &[u8],
         keys_min: usize,

@@ -68,23 +68,23 @@ pub(crate) struct Found {
 
 impl KeyIndex {
     /// A key put at `revision` that did not exist before.
-    pub fn new(revision: Revision, leased: bool) -> Self {
+    pub(crate) fn new(revision: Revision, leased: bool) -> Self {
         Self::restore(revision.main, revision, 1, leased)
     }
 
     /// The oldest revision found of a key, when it is a put.
-    pub fn restore(created: i64, revision: Revision, version: i64, leased: bool) -> Self {
+    pub(crate) fn restore(created: i64, revision: Revision, version: i64, leased: bool) -> Self {
         KeyIndex::One(One { created, main: revision.main, version, sub: revision.sub, leased })
     }
 
     /// The oldest revision found of a key, when it is a tombstone: when the key was created is not known any more.
-    pub fn restore_tombstone(revision: Revision) -> Self {
+    pub(crate) fn restore_tombstone(revision: Revision) -> Self {
         let change = Change { main: revision.main, sub: revision.sub, start: TOMBSTONE };
         KeyIndex::Many(Box::new(History { version: 1, changes: vec![change], ..History::default() }))
     }
 
     /// Whether the key exists at its newest revision.
-    pub fn is_live(&self) -> bool {
+    pub(crate) fn is_live(&self) -> bool {
         match self {
             KeyIndex::One(_) => true,
             KeyIndex::Many(h) => h.changes.last().is_some_and(|c| !c.is_tombstone()),
@@ -92,14 +92,14 @@ impl KeyIndex {
     }
 
     /// Whether the newest value has a lease.
-    pub fn is_leased(&self) -> bool {
+    pub(crate) fn is_leased(&self) -> bool {
         match self {
             KeyIndex::One(one) => one.leased,
             KeyIndex::Many(h) => h.leased,
         }
     }
 
-    pub fn put(&mut self, revision: Revision, leased: bool) {
+    pub(crate) fn put(&mut self, revision: Revision, leased: bool) {
         let history = self.history_mut();
         let last = history.changes.last();
         let start = match last {
@@ -112,7 +112,7 @@ impl KeyIndex {
     }
 
     /// Ends the key's generation; `false` if it has ended already.
-    pub fn tombstone(&mut self, revision: Revision) -> bool {
+    pub(crate) fn tombstone(&mut self, revision: Revision) -> bool {
         if !self.is_live() {
             return false;
         }
@@ -125,7 +125,7 @@ impl KeyIndex {
 
     /// The key as it was after revision `at`; `None` if it did not exist then.
     #[inline]
-    pub fn get(&self, at: i64) -> Option<Found> {
+    pub(crate) fn get(&self, at: i64) -> Option<Found> {
         match self {
             KeyIndex::One(one) => (one.main <= at).then_some(Found {
                 modified: Revision::new(one.main, one.sub),
@@ -138,7 +138,7 @@ impl KeyIndex {
 
     /// Drops what no read or watch at `at` or later needs, and adds to `keep` what stays up to `at`. Tells whether nothing
     /// is left of the key.
-    pub fn compact(&mut self, at: i64, keep: &mut Vec<Revision>) -> bool {
+    pub(crate) fn compact(&mut self, at: i64, keep: &mut Vec<Revision>) -> bool {
         let history = match self {
             KeyIndex::One(one) => {
                 if one.main <= at {
@@ -162,7 +162,7 @@ impl KeyIndex {
 
     /// The revision that hashes at `at` count as kept: the newest, if the key exists then. As in etcd, a key that the
     /// request at `at` deletes and puts again does not.
-    pub fn keep(&self, at: i64) -> Option<Revision> {
+    pub(crate) fn keep(&self, at: i64) -> Option<Revision> {
         match self {
             KeyIndex::Many(h) if h.is_deleted_at(at) => None,
             _ => self.get(at).map(|found| found.modified),
@@ -170,7 +170,7 @@ impl KeyIndex {
     }
 
     /// How many revisions are known.
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         match self {
             KeyIndex::One(_) => 1,
             KeyIndex::Many(h) => h.changes.len(),

@@ -22,24 +22,24 @@ pub(crate) struct Entry {
 }
 
 impl Leaf {
-    pub fn key(&self, entry: &Entry) -> &[u8] {
+    pub(crate) fn key(&self, entry: &Entry) -> &[u8] {
         entry.key(&self.bytes)
     }
 
-    pub fn find(&self, key: &[u8]) -> Result<usize, usize> {
+    pub(crate) fn find(&self, key: &[u8]) -> Result<usize, usize> {
         self.hints.find(key, |i| self.key(&self.entries[i]))
     }
 
     /// Where the first key is that is not before the given one.
-    pub fn position(&self, key: &[u8]) -> usize {
+    pub(crate) fn position(&self, key: &[u8]) -> usize {
         self.find(key).unwrap_or_else(|i| i)
     }
 
-    pub fn end_position(&self, end: &End<'_>) -> usize {
+    pub(crate) fn end_position(&self, end: &End<'_>) -> usize {
         self.entries.partition_point(|e| end.is_after(self.key(e)))
     }
 
-    pub fn insert(&mut self, i: usize, key: &[u8], revisions: KeyIndex) {
+    pub(crate) fn insert(&mut self, i: usize, key: &[u8], revisions: KeyIndex) {
         // Grown by steps of an eighth of a leaf: doubling would leave a third of all memory unused.
         if self.entries.len() == self.entries.capacity() {
             self.entries.reserve_exact(LEAF_MAX / 8);
@@ -55,7 +55,7 @@ impl Leaf {
     }
 
     /// Halves a full leaf. After an insert at its end it stays full, so that keys put in order fill their leaves.
-    pub fn split(&mut self, inserted: usize) -> (Box<[u8]>, Leaf) {
+    pub(crate) fn split(&mut self, inserted: usize) -> (Box<[u8]>, Leaf) {
         let middle = if inserted + 1 == self.entries.len() { inserted } else { self.entries.len() / 2 };
         let mut right = Leaf::default();
         let moved = self.entries.split_off(middle);
@@ -75,7 +75,7 @@ impl Leaf {
         (bound, right)
     }
 
-    pub fn compact(&mut self, at: i64, keep: &mut Vec<Revision>, stats: &mut IndexStats) {
+    pub(crate) fn compact(&mut self, at: i64, keep: &mut Vec<Revision>, stats: &mut IndexStats) {
         let mut unused = 0;
         self.entries.retain_mut(|entry| {
             let before = entry.revisions.len();
@@ -110,7 +110,7 @@ impl Leaf {
 
     /// What it has allocated.
     #[cfg(test)]
-    pub fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         self.bytes.capacity() + self.entries.capacity() * size_of::<Entry>() + self.hints.bytes()
     }
 

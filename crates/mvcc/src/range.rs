@@ -98,7 +98,7 @@ pub enum Count {
 }
 
 impl<V: Values> At<'_, V> {
-    pub fn range(&self, req: &RangeRequest, count: Count) -> Result<RangeResult, Error> {
+    pub(crate) fn range(&self, req: &RangeRequest, count: Count) -> Result<RangeResult, Error> {
         let rev = self.revision(req.revision)?;
         let range = KeyRange::new(&req.key, &req.range_end);
         let by_value = req.sort_target == SortTarget::Value as i32;
@@ -137,7 +137,7 @@ impl<V: Values> At<'_, V> {
     }
 
     /// Calls `f` on each key of a range at the newest revision, with values only if asked for; `false` from `f` ends it.
-    pub fn each(
+    pub(crate) fn each(
         &self,
         range: KeyRange<'_>,
         values: bool,
@@ -169,13 +169,13 @@ impl<V: Values> At<'_, V> {
     }
 
     /// The newest value of one key, as a message of its own.
-    pub fn get(&self, key: &[u8]) -> Result<Option<KeyValue>, Error> {
+    pub(crate) fn get(&self, key: &[u8]) -> Result<Option<KeyValue>, Error> {
         let Some(raw) = self.get_raw(key, self.current)? else { return Ok(None) };
         Ok(KvFields::parse(&raw).map(|kv| kv.to_message(&raw)))
     }
 
     /// The stored bytes of one key as it was at a revision.
-    pub fn get_raw(&self, key: &[u8], at: i64) -> Result<Option<Bytes>, Error> {
+    pub(crate) fn get_raw(&self, key: &[u8], at: i64) -> Result<Option<Bytes>, Error> {
         let found = match self.replay {
             Some(replay) => replay.lock().get(key).map(|last| last.found),
             None => self.index.read().get(key, at),

@@ -128,7 +128,7 @@ pub(crate) struct RawKvsBuilder {
 
 impl RawKvsBuilder {
     /// Adds an encoded `KeyValue`. `more` is how many are to come, from which the room for all is guessed.
-    pub fn push(&mut self, raw: &[u8], more: usize) {
+    pub(crate) fn push(&mut self, raw: &[u8], more: usize) {
         self.reserve(raw.len(), more);
         self.wire.push(TAG_KVS);
         put_varint(&mut self.wire, raw.len() as u64);
@@ -136,7 +136,7 @@ impl RawKvsBuilder {
         self.len += 1;
     }
 
-    pub fn push_fields(&mut self, kv: &KvFields, more: usize) {
+    pub(crate) fn push_fields(&mut self, kv: &KvFields, more: usize) {
         let len = kv.encoded_len();
         self.reserve(len, more);
         self.wire.push(TAG_KVS);
@@ -145,7 +145,7 @@ impl RawKvsBuilder {
         self.len += 1;
     }
 
-    pub fn finish(self) -> RawKvs {
+    pub(crate) fn finish(self) -> RawKvs {
         RawKvs { wire: self.wire.into(), len: self.len }
     }
 

@@ -66,7 +66,7 @@ impl std::fmt::Debug for Replay {
 
 impl Replay {
     /// Reads the keys, and which of them hang on leases, that will be asked for; gives the newest revision of the file besides.
-    pub fn read(
+    pub(crate) fn read(
         backend: &Backend,
         bytes_max: usize,
         wanted: &dyn Fn(&[u8]) -> bool,
@@ -86,9 +86,10 @@ impl Replay {
                 return Ok(());
             }
             let found = Found { modified, created: kv.create_revision, version: kv.version };
-            match at.tombstone {
-                true => replay.keys.delete(kv.key),
-                false => replay.keys.put(kv.key, Last { found, lease: kv.lease }.encode()),
+            if at.tombstone {
+                replay.keys.delete(kv.key)
+            } else {
+                replay.keys.put(kv.key, Last { found, lease: kv.lease }.encode())
             }
             Ok(())
         })?;
@@ -108,12 +109,12 @@ impl Replay {
         }
     }
 
-    pub fn get(&self, key: &[u8]) -> Option<Last> {
+    pub(crate) fn get(&self, key: &[u8]) -> Option<Last> {
         self.keys.get(key).map(Last::decode)
     }
 
     /// Records a put and tells what the key was.
-    pub fn put(&mut self, key: &[u8], modified: Revision, lease: i64) -> Option<Last> {
+    pub(crate) fn put(&mut self, key: &[u8], modified: Revision, lease: i64) -> Option<Last> {
         let before = self.get(key);
         let created = before.map_or(modified.main, |last| last.found.created);
         let version = before.map_or(0, |last| last.found.version) + 1;
@@ -127,7 +128,7 @@ impl Replay {
     }
 
     /// Records a deletion and tells what the key was.
-    pub fn delete(&mut self, key: &[u8]) -> Option<Last> {
+    pub(crate) fn delete(&mut self, key: &[u8]) -> Option<Last> {
         let before = self.get(key);
         if let Some(last) = before {
             self.delete_known(key, last.lease);
@@ -136,7 +137,7 @@ impl Replay {
     }
 
     /// As [`delete`](Self::delete), of a key that is there and hangs on this lease.
-    pub fn delete_known(&mut self, key: &[u8], lease: i64) {
+    pub(crate) fn delete_known(&mut self, key: &[u8], lease: i64) {
         self.keys.delete(key);
         self.detach(lease, key);
     }
@@ -164,7 +165,7 @@ impl Replay {
     }
 
     /// The first keys of a range, and where the others begin.
-    pub fn lot(&self, range: KeyRange<'_>) -> (Vec<(Bytes, Last)>, Option<Vec<u8>>) {
+    pub(crate) fn lot(&self, range: KeyRange<'_>) -> (Vec<(Bytes, Last)>, Option<Vec<u8>>) {
         let found = self.keys.some_from(range.start, |key| range.contains(key), LOT_KEYS, LOT_BYTES);
         let next = found.last().filter(|_| !range.end.is_point()).map(|(key, _)| [key, &[0][..]].concat());
         (found.into_iter().map(|(key, last)| (key, Last::decode(last))).collect(), next)

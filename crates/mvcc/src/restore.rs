@@ -21,7 +21,7 @@ pub(crate) struct Restored {
 
 impl Restored {
     /// What to publish, with its newest revision and the compaction that is not finished.
-    pub fn into_contents(self, generation: u64) -> (Arc<Contents>, i64, Option<CompactionJob>) {
+    pub(crate) fn into_contents(self, generation: u64) -> (Arc<Contents>, i64, Option<CompactionJob>) {
         let Restored { index, revision, compact_revision, finished, .. } = self;
         let contents = Arc::new(Contents::new(generation, index, compact_revision));
         let finished = finished.unwrap_or(-1);

@@ -39,15 +39,15 @@ pub struct Stats {
 pub(crate) struct Counter(AtomicU64);
 
 impl Counter {
-    pub fn add(&self, n: usize) {
+    pub(crate) fn add(&self, n: usize) {
         self.0.fetch_add(n as u64, Ordering::Relaxed);
     }
 
-    pub fn sub(&self, n: usize) {
+    pub(crate) fn sub(&self, n: usize) {
         self.0.fetch_sub(n as u64, Ordering::Relaxed);
     }
 
-    pub fn get(&self) -> u64 {
+    pub(crate) fn get(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }
 }
@@ -68,7 +68,7 @@ pub(crate) struct Counters {
 }
 
 impl Shared {
-    pub fn stats(&self) -> Stats {
+    pub(crate) fn stats(&self) -> Stats {
         let index = self.contents().index.read().stats();
         let c = &self.counters;
         Stats {

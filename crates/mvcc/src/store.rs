@@ -204,20 +204,20 @@ impl Store {
 }
 
 impl Shared {
-    pub fn revision(&self) -> i64 {
+    pub(crate) fn revision(&self) -> i64 {
         self.published.read().revision
     }
 
-    pub fn compact_revision(&self) -> i64 {
+    pub(crate) fn compact_revision(&self) -> i64 {
         self.published.read().tail.contents.compact_revision()
     }
 
-    pub fn contents(&self) -> Arc<Contents> {
+    pub(crate) fn contents(&self) -> Arc<Contents> {
         self.published.read().tail.contents.clone()
     }
 
     /// The newest revision, and a place to read values up to it.
-    pub fn snapshot(&self) -> (i64, Published) {
+    pub(crate) fn snapshot(&self) -> (i64, Published) {
         loop {
             let state = self.published.read();
             let (revision, tail) = (state.revision, state.tail.clone());
@@ -232,7 +232,7 @@ impl Shared {
 
     /// Runs a read at the newest revision. If `newest` is all it needs, a compaction that overtook it is no reason to
     /// fail: it starts again.
-    pub fn read<T>(&self, newest: bool, f: impl Fn(&At<'_, Published>) -> Result<T, Error>) -> Result<T, Error> {
+    pub(crate) fn read<T>(&self, newest: bool, f: impl Fn(&At<'_, Published>) -> Result<T, Error>) -> Result<T, Error> {
         loop {
             let (current, values) = self.snapshot();
             let contents = &*values.tail.contents;

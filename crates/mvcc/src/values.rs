@@ -26,7 +26,7 @@ pub(crate) struct TailChange {
 
 impl Tail {
     /// The keys and values of the file, as they will be.
-    pub fn records(&self) -> impl Iterator<Item = (RevisionKey, &Bytes)> {
+    pub(crate) fn records(&self) -> impl Iterator<Item = (RevisionKey, &Bytes)> {
         self.changes.iter().enumerate().map(|(sub, change)| {
             let revision = Revision::new(self.revision, sub as u32);
             (if change.tombstone { revision.tombstone_key() } else { revision.put_key() }, &change.raw)

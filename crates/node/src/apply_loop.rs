@@ -6,7 +6,7 @@ use std::{
         Arc,
         mpsc::{Receiver, Sender},
     },
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use membership::PERSISTED_LEASE_CHECKPOINTS;
@@ -91,7 +91,7 @@ pub(crate) struct ApplyOptions {
 }
 
 impl ApplyLoop {
-    pub fn run(mut self) {
+    pub(crate) fn run(mut self) {
         if let Err(error) = self.lower_storage() {
             self.shared.fail(error);
             return self.shared.close();
@@ -110,7 +110,7 @@ impl ApplyLoop {
     }
 
     /// Does one piece of work. False if there is no more to come.
-    pub fn take(&mut self, work: ToApply) -> Result<bool, FatalError> {
+    pub(crate) fn take(&mut self, work: ToApply) -> Result<bool, FatalError> {
         match work {
             ToApply::Entries(entries) => self.apply_all(&entries)?,
             ToApply::TakeOver(metadata) => self.take_over(&metadata)?,
@@ -121,7 +121,7 @@ impl ApplyLoop {
     }
 
     /// A compaction that an earlier run, or another member's file, has begun goes on.
-    pub fn resume_compaction(&self) {
+    pub(crate) fn resume_compaction(&self) {
         if let Some(job) = self.state.store.pending_compaction() {
             tracing::info!(compact_revision = job.revision(), "resume scheduled compaction");
             let _ = self.compactor.send(CompactionTask { job, done: oneshot::channel().0 });
@@ -149,10 +149,10 @@ impl ApplyLoop {
     }
 
     fn apply_one(&mut self, entry: &raftpb::Entry) -> Result<(), FatalError> {
-        let begin = Instant::now();
+        let begin = self.state.time.now();
         let gate_before = self.state.gates.version();
         let Outcome { request_id, mut result, effect } = self.state.apply(entry)?;
-        let took = begin.elapsed();
+        let took = self.state.time.now().saturating_duration_since(begin);
         if took > self.options.slow {
             self.shared.observer.slow_apply();
             tracing::warn!(?took, expected = ?self.options.slow, index = entry.index(), "apply request took too long");

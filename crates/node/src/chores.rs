@@ -3,7 +3,7 @@
 use std::{
     path::PathBuf,
     sync::{Arc, mpsc::Receiver},
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use lease::Lessor;
@@ -31,20 +31,20 @@ pub(crate) struct Chores {
 }
 
 impl Chores {
-    pub fn run(self) {
-        let mut next_purge = Instant::now() + PURGE_INTERVAL;
+    pub(crate) fn run(self) {
+        let mut next_purge = self.time.now() + PURGE_INTERVAL;
         while self.stop.recv_timeout(LEASE_INTERVAL) == Err(std::sync::mpsc::RecvTimeoutError::Timeout) {
             self.leases();
             self.keeper.tend();
-            if Instant::now() >= next_purge {
+            if self.time.now() >= next_purge {
                 self.purge();
-                next_purge = Instant::now() + PURGE_INTERVAL;
+                next_purge = self.time.now() + PURGE_INTERVAL;
             }
         }
     }
 
     /// Lets ended leases go, through the log.
-    pub fn leases(&self) {
+    pub(crate) fn leases(&self) {
         let now = self.time.elapsed();
         // Asked first: who loses the leadership from here on proposes nothing.
         let status = self.shared.status();
@@ -64,7 +64,7 @@ impl Chores {
         }
     }
 
-    pub fn purge(&self) {
+    pub(crate) fn purge(&self) {
         let Some(keep) = self.wals_max else { return };
         match wal::purge_on(&*self.log_disk, &self.wal_dir, keep) {
             Ok(removed) => {

@@ -1,4 +1,5 @@
 //! The compactor thread: deletes what compactions have made unreachable, a little at a time.
+#![expect(clippy::disallowed_methods, reason = "the pauses and the reported durations of a background thread")]
 
 use std::{
     sync::{Arc, mpsc::Receiver},
@@ -27,7 +28,7 @@ pub(crate) struct Compactor {
 }
 
 impl Compactor {
-    pub fn run(self) {
+    pub(crate) fn run(self) {
         while let Ok(task) = self.tasks.recv() {
             match self.carry_out(task) {
                 Ok(true) => {}
@@ -38,7 +39,7 @@ impl Compactor {
     }
 
     /// Does one task. False if the node has stopped before its end.
-    pub fn carry_out(&self, task: CompactionTask) -> Result<bool, FatalError> {
+    pub(crate) fn carry_out(&self, task: CompactionTask) -> Result<bool, FatalError> {
         let done = self.compact(task.job)?;
         if done {
             let _ = task.done.send(());

@@ -87,7 +87,7 @@ impl Again {
 }
 
 impl GateKeeper {
-    pub fn new(
+    pub(crate) fn new(
         (cluster, shared): (Arc<RwLock<Cluster>>, Arc<Shared>),
         (proposer, time): (Proposer, Time),
         own: OwnFeatures,
@@ -98,13 +98,13 @@ impl GateKeeper {
     }
 
     /// This member has caught up, and may propose from here on.
-    pub fn begin(&self) {
+    pub(crate) fn begin(&self) {
         self.begun.store(true, Ordering::Release);
         self.tend();
     }
 
     /// Sends what is missing.
-    pub fn tend(&self) {
+    pub(crate) fn tend(&self) {
         let cluster = self.cluster.read();
         let Some(version) = cluster.version().filter(|_| cluster.has_gate()) else { return };
         if self.begun.load(Ordering::Acquire) {
@@ -114,7 +114,7 @@ impl GateKeeper {
     }
 
     /// Whether this member's proposal is still to be stored.
-    pub fn is_proposal_due(&self) -> bool {
+    pub(crate) fn is_proposal_due(&self) -> bool {
         let cluster = self.cluster.read();
         cluster.version().is_some_and(|version| cluster.plan_proposal(&(self.own)(version)).is_some())
     }
@@ -158,10 +158,11 @@ impl GateKeeper {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::world::{Clock, SystemClock};
 
     #[test]
     fn what_has_no_effect_is_sent_ever_more_seldom() {
-        let (mut again, mut now) = (Again::default(), Instant::now());
+        let (mut again, mut now) = (Again::default(), SystemClock.now());
         assert!(again.is_due(now, true));
         let mut waits = Vec::new();
         for _ in 0..6 {

@@ -23,7 +23,12 @@ pub(crate) struct LogStore {
 }
 
 impl LogStore {
-    pub fn new(compacted: (u64, u64), hard_state: HardState, conf_state: ConfState, entries: Vec<Entry>) -> LogStore {
+    pub(crate) fn new(
+        compacted: (u64, u64),
+        hard_state: HardState,
+        conf_state: ConfState,
+        entries: Vec<Entry>,
+    ) -> LogStore {
         let (compacted_index, compacted_term) = compacted;
         if let Some(first) = entries.first() {
             assert_eq!(first.index, compacted_index + 1, "the log must go on where the snapshot ends");
@@ -31,16 +36,16 @@ impl LogStore {
         LogStore { entries: entries.into(), compacted_index, compacted_term, hard_state, conf_state, applied: 0 }
     }
 
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.entries.len()
     }
 
-    pub fn entries_after(&self, index: u64) -> impl Iterator<Item = &Entry> {
+    pub(crate) fn entries_after(&self, index: u64) -> impl Iterator<Item = &Entry> {
         self.entries.iter().filter(move |entry| entry.index > index)
     }
 
     /// Adds entries that are on disk; they replace what they overlap.
-    pub fn append(&mut self, entries: Vec<Entry>) {
+    pub(crate) fn append(&mut self, entries: Vec<Entry>) {
         let Some(first) = entries.first() else { return };
         assert!(first.index > self.compacted_index, "entry {} is compacted", first.index);
         let keep = (first.index - self.compacted_index - 1) as usize;
@@ -49,20 +54,20 @@ impl LogStore {
         self.entries.extend(entries);
     }
 
-    pub fn set_hard_state(&mut self, state: HardState) {
+    pub(crate) fn set_hard_state(&mut self, state: HardState) {
         self.hard_state = state;
     }
 
-    pub fn set_conf_state(&mut self, state: ConfState) {
+    pub(crate) fn set_conf_state(&mut self, state: ConfState) {
         self.conf_state = state;
     }
 
-    pub fn set_applied(&mut self, index: u64) {
+    pub(crate) fn set_applied(&mut self, index: u64) {
         self.applied = index;
     }
 
     /// The log goes on after a database that was received: everything before it is forgotten.
-    pub fn apply_snapshot(&mut self, metadata: &SnapshotMetadata) {
+    pub(crate) fn apply_snapshot(&mut self, metadata: &SnapshotMetadata) {
         self.entries.clear();
         self.compacted_index = metadata.index;
         self.compacted_term = metadata.term;
@@ -71,7 +76,7 @@ impl LogStore {
     }
 
     /// Forgets entries up to and including `index`.
-    pub fn compact(&mut self, index: u64) {
+    pub(crate) fn compact(&mut self, index: u64) {
         if index <= self.compacted_index {
             return;
         }

@@ -1,6 +1,6 @@
 //! Changes of the cluster, and what the other members send to this one.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use membership::{Change, Links, MemberId, longest_connected};
 use prost::Message as _;
@@ -63,8 +63,9 @@ impl Node {
     /// For how long each of the other members has answered without a break.
     pub fn links(&self) -> Links {
         let cluster = self.cluster.read();
-        let others = cluster.members().filter(|member| member.id != cluster.local);
-        others.filter_map(|member| Some((member.id, self.network.active_since(member.id)?.elapsed()))).collect()
+        let (now, others) = (self.time.now(), cluster.members().filter(|member| member.id != cluster.local));
+        let active = |id| Some((id, now.saturating_duration_since(self.network.active_since(id)?)));
+        others.filter_map(|member| active(member.id)).collect()
     }
 
     /// After a start: a leader that is there would have been heard within two heartbeats of a connection, so most of the
@@ -82,20 +83,20 @@ impl Node {
         if self.cluster.read().member(to).is_none_or(|member| member.is_learner) {
             return Err(MoveError::BadTransferee);
         }
-        let deadline = Instant::now() + timeout;
         tracing::info!(
             local_member_id = %self.member_id(), transferee_member_id = %to, "leadership transfer starting"
         );
         self.proposer.send(Input::TransferLeader { to: to.0 });
-        while self.shared.leader() != to.0 {
-            if !self.shared.is_running() {
-                return Err(MoveError::Stopped);
+        let transferred = async {
+            while self.shared.leader() != to.0 {
+                if !self.shared.is_running() {
+                    return Err(MoveError::Stopped);
+                }
+                tokio::time::sleep(LOOK).await;
             }
-            if Instant::now() >= deadline {
-                return Err(MoveError::Timeout);
-            }
-            tokio::time::sleep(LOOK).await;
-        }
+            Ok(())
+        };
+        tokio::time::timeout(timeout, transferred).await.unwrap_or(Err(MoveError::Timeout))?;
         tracing::info!(
             local_member_id = %self.member_id(), transferee_member_id = %to, "leadership transfer finished"
         );

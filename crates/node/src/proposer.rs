@@ -19,12 +19,12 @@ pub(crate) struct Proposer {
 
 impl Proposer {
     /// If the raft thread has ended, whoever waits learns it from the closed wait.
-    pub fn send(&self, input: Input) {
+    pub(crate) fn send(&self, input: Input) {
         let _ = self.inputs.send(input);
     }
 
     /// Gives a request its id.
-    pub fn name(&self, request: &mut InternalRaftRequest) -> u64 {
+    pub(crate) fn name(&self, request: &mut InternalRaftRequest) -> u64 {
         let id = self.ids.next();
         request.header.get_or_insert_default().id = id;
         id
@@ -32,13 +32,13 @@ impl Proposer {
 
     /// Proposes what only the leader of this term may decide; nothing comes of it if it no longer leads. A follower would
     /// send it to the new leader, who knows better: the lease that ended here may have been renewed there.
-    pub fn send_as_leader(&self, term: u64, mut request: InternalRaftRequest) {
+    pub(crate) fn send_as_leader(&self, term: u64, mut request: InternalRaftRequest) {
         self.name(&mut request);
         self.send(Input::ProposeAsLeader { term, data: request.encode_to_vec().into() });
     }
 
     /// Proposes a request whose result nobody waits for.
-    pub fn send_request(&self, mut request: InternalRaftRequest) {
+    pub(crate) fn send_request(&self, mut request: InternalRaftRequest) {
         let id = self.name(&mut request);
         self.send(Input::Propose { id, data: request.encode_to_vec().into(), judged: Judged::Not });
     }

@@ -38,7 +38,7 @@ impl Default for ReadQueue {
 
 impl ReadQueue {
     /// True if the raft thread should look.
-    pub fn push(&self, done: oneshot::Sender<()>) -> bool {
+    pub(crate) fn push(&self, done: oneshot::Sender<()>) -> bool {
         let mut waiting = self.waiting.lock();
         // After the end the sender is dropped here, so that nobody waits for an answer that cannot come.
         let Some(waiting) = &mut *waiting else { return false };
@@ -47,7 +47,7 @@ impl ReadQueue {
     }
 
     /// Drops all, so that those who wait learn that the node has stopped.
-    pub fn close(&self) {
+    pub(crate) fn close(&self) {
         self.waiting.lock().take();
     }
 
@@ -99,7 +99,7 @@ pub(crate) struct Asked {
 
 impl Reads {
     /// The context to ask with now, if there is something to ask and someone to ask.
-    pub fn next(
+    pub(crate) fn next(
         &mut self,
         queue: &ReadQueue,
         now: Instant,
@@ -143,7 +143,7 @@ impl Reads {
     }
 
     /// When to look again although nothing else happens.
-    pub fn deadline(&self) -> Option<Instant> {
+    pub(crate) fn deadline(&self) -> Option<Instant> {
         match self {
             Reads::Gathering { until, .. } => Some(*until),
             Reads::Idle | Reads::Asked(_) => None,
@@ -151,7 +151,7 @@ impl Reads {
     }
 
     /// Who may read, once the confirmed index is applied. Nobody, for a question that was given up.
-    pub fn confirmed(&mut self, context: u64, now: Instant) -> Vec<oneshot::Sender<()>> {
+    pub(crate) fn confirmed(&mut self, context: u64, now: Instant) -> Vec<oneshot::Sender<()>> {
         let Reads::Asked(asked) = self else { return Vec::new() };
         if asked.context != context {
             return Vec::new();
@@ -168,6 +168,7 @@ impl Reads {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::world::{Clock, SystemClock};
 
     struct Bench {
         queue: ReadQueue,
@@ -180,7 +181,7 @@ mod tests {
     impl Bench {
         fn new() -> Bench {
             let (queue, reads) = (ReadQueue::default(), Reads::default());
-            Bench { queue, reads, now: Instant::now(), next: 0, alive: Vec::new() }
+            Bench { queue, reads, now: SystemClock.now(), next: 0, alive: Vec::new() }
         }
 
         fn read(&mut self) -> bool {

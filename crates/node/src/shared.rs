@@ -71,7 +71,7 @@ impl Ticked {
         Ticked { epoch, pause_max, at_ms, has_paused, offered_in }
     }
 
-    pub fn at(&self, now: Instant) {
+    pub(crate) fn at(&self, now: Instant) {
         if self.is_pause(now) {
             self.has_paused.store(true, Ordering::Release);
         }
@@ -83,17 +83,17 @@ impl Ticked {
         now.saturating_duration_since(self.epoch).saturating_sub(last) > self.pause_max
     }
 
-    pub fn offered(&self, term: u64) {
+    pub(crate) fn offered(&self, term: u64) {
         self.offered_in.store(term, Ordering::Release);
     }
 
     /// Whether the leader of this term must ask the others before it promises anything.
-    pub fn must_ask(&self, now: Instant, term: u64) -> bool {
+    pub(crate) fn must_ask(&self, now: Instant, term: u64) -> bool {
         self.is_pause(now) || self.has_paused.load(Ordering::Acquire) || self.offered_in.load(Ordering::Acquire) >= term
     }
 
     /// The others were asked, after the last pause.
-    pub fn asked(&self) {
+    pub(crate) fn asked(&self) {
         self.has_paused.store(false, Ordering::Release);
     }
 }
@@ -110,18 +110,18 @@ const INBOX_MAX: usize = 4096;
 
 impl Inbox {
     /// False if there is no room.
-    pub fn enter(&self) -> bool {
+    pub(crate) fn enter(&self) -> bool {
         let entered = self.0.fetch_update(Ordering::AcqRel, Ordering::Acquire, |n| (n < INBOX_MAX).then_some(n + 1));
         entered.is_ok()
     }
 
-    pub fn leave(&self) {
+    pub(crate) fn leave(&self) {
         self.0.fetch_sub(1, Ordering::AcqRel);
     }
 }
 
 impl Shared {
-    pub fn new(applied: u64, observer: Arc<dyn Observer>, now: Instant, tick: Duration) -> Shared {
+    pub(crate) fn new(applied: u64, observer: Arc<dyn Observer>, now: Instant, tick: Duration) -> Shared {
         let shared = Shared {
             waits: Waits::default(),
             applied: Applied::default(),
@@ -143,7 +143,7 @@ impl Shared {
         shared
     }
 
-    pub fn publish(&self, status: CoreStatus) {
+    pub(crate) fn publish(&self, status: CoreStatus) {
         let old = std::mem::replace(&mut *self.status.lock(), status);
         self.term.store(status.term, Ordering::Release);
         self.commit.store(status.commit, Ordering::Release);
@@ -156,48 +156,48 @@ impl Shared {
     }
 
     /// Before another voter is let in, reads must stop relying on this member alone.
-    pub fn clear_sole_leader(&self) {
+    pub(crate) fn clear_sole_leader(&self) {
         self.sole_leader.store(false, Ordering::Release);
     }
 
-    pub fn is_sole_leader(&self) -> bool {
+    pub(crate) fn is_sole_leader(&self) -> bool {
         self.sole_leader.load(Ordering::Acquire)
     }
 
-    pub fn is_learner(&self) -> bool {
+    pub(crate) fn is_learner(&self) -> bool {
         self.learner.load(Ordering::Acquire)
     }
 
-    pub fn set_learner(&self, learner: bool) {
+    pub(crate) fn set_learner(&self, learner: bool) {
         self.learner.store(learner, Ordering::Release);
     }
 
-    pub fn set_applied_term(&self, term: u64) {
+    pub(crate) fn set_applied_term(&self, term: u64) {
         self.applied_term.store(term, Ordering::Release);
     }
 
-    pub fn status(&self) -> CoreStatus {
+    pub(crate) fn status(&self) -> CoreStatus {
         *self.status.lock()
     }
 
-    pub fn term(&self) -> u64 {
+    pub(crate) fn term(&self) -> u64 {
         self.term.load(Ordering::Acquire)
     }
 
-    pub fn leader(&self) -> u64 {
+    pub(crate) fn leader(&self) -> u64 {
         self.leader.load(Ordering::Acquire)
     }
 
-    pub fn commit(&self) -> u64 {
+    pub(crate) fn commit(&self) -> u64 {
         self.commit.load(Ordering::Acquire)
     }
 
     /// Whether this member ended because it is no longer one.
-    pub fn was_removed(&self) -> bool {
+    pub(crate) fn was_removed(&self) -> bool {
         self.removed.load(Ordering::Acquire)
     }
 
-    pub fn fail(&self, error: FatalError) {
+    pub(crate) fn fail(&self, error: FatalError) {
         self.removed.fetch_or(matches!(error, FatalError::Removed), Ordering::AcqRel);
         let text = with_causes(&error);
         tracing::error!(error = %text, "the member cannot go on");
@@ -211,7 +211,7 @@ impl Shared {
     }
 
     /// Lets everyone who waits know that no answer will come.
-    pub fn close(&self) {
+    pub(crate) fn close(&self) {
         self.life.send_if_modified(|life| {
             let running = *life == Life::Running;
             if running {
@@ -225,25 +225,25 @@ impl Shared {
         self.reads.close();
     }
 
-    pub fn life(&self) -> watch::Receiver<Life> {
+    pub(crate) fn life(&self) -> watch::Receiver<Life> {
         self.life.subscribe()
     }
 
     /// Why the node stopped by itself, if it did.
-    pub fn failure(&self) -> Option<String> {
+    pub(crate) fn failure(&self) -> Option<String> {
         match &*self.life.borrow() {
             Life::Failed(why) => Some(why.clone()),
             Life::Running | Life::Stopped => None,
         }
     }
 
-    pub fn is_running(&self) -> bool {
+    pub(crate) fn is_running(&self) -> bool {
         *self.life.borrow() == Life::Running
     }
 }
 
 /// An error and all that caused it, in one line.
-pub fn with_causes(error: &dyn std::error::Error) -> String {
+pub(crate) fn with_causes(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
     while let Some(cause) = source {
@@ -257,10 +257,11 @@ pub fn with_causes(error: &dyn std::error::Error) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::world::{Clock, SystemClock};
 
     #[test]
     fn a_leader_that_has_slept_or_offered_to_go_must_ask() {
-        let (begin, tick) = (Instant::now(), Duration::from_millis(100));
+        let (begin, tick) = (SystemClock.now(), Duration::from_millis(100));
         let ticked = Ticked::new(begin, 3 * tick);
         ticked.at(begin + tick);
         assert!(!ticked.must_ask(begin + 2 * tick, 5));

@@ -25,7 +25,10 @@ use crate::{
     world::{Network, World},
 };
 
-pub use crate::shared::with_causes;
+/// An error and its causes in one line, as a member logs them.
+pub fn with_causes(error: &dyn std::error::Error) -> String {
+    crate::shared::with_causes(error)
+}
 
 /// A member in steps.
 pub struct SimMember {

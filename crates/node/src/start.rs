@@ -80,7 +80,7 @@ pub(crate) struct Assembled {
 }
 
 impl Assembled {
-    pub fn new(
+    pub(crate) fn new(
         options: NodeOptions,
         world: World,
         connect: impl FnOnce(&Introduction) -> Arc<dyn Network>,
@@ -307,6 +307,7 @@ fn spawn(
             shared.close();
         }
     };
+    #[expect(clippy::disallowed_methods, reason = "the one place that starts threads")]
     let thread = std::thread::Builder::new().name(name.into()).spawn(guarded);
     thread.map_err(|e| StartError::Core(format!("failed to start the {name} thread: {e}")))
 }

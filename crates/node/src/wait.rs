@@ -1,4 +1,5 @@
 //! Who waits for what: answers by request id, and reads by applied index.
+#![expect(clippy::disallowed_types, reason = "looked up by key, never iterated")]
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -21,7 +22,7 @@ impl<T> Default for Waits<T> {
 }
 
 impl<T> Waits<T> {
-    pub fn register(&self, id: u64) -> oneshot::Receiver<T> {
+    pub(crate) fn register(&self, id: u64) -> oneshot::Receiver<T> {
         let (sender, receiver) = oneshot::channel();
         // After the end the sender is dropped here, so that nobody waits for an answer that cannot come.
         if let Some(waiting) = &mut *self.waiting.lock() {
@@ -31,7 +32,7 @@ impl<T> Waits<T> {
     }
 
     /// Answers, if anyone still waits.
-    pub fn answer(&self, id: u64, result: impl FnOnce() -> T) {
+    pub(crate) fn answer(&self, id: u64, result: impl FnOnce() -> T) {
         let sender = self.waiting.lock().as_mut().and_then(|waiting| waiting.remove(&id));
         if let Some(sender) = sender {
             // A caller that has gone away needs no answer.
@@ -39,18 +40,18 @@ impl<T> Waits<T> {
         }
     }
 
-    pub fn forget(&self, id: u64) {
+    pub(crate) fn forget(&self, id: u64) {
         if let Some(waiting) = &mut *self.waiting.lock() {
             waiting.remove(&id);
         }
     }
 
     /// Drops every sender, so that all receivers, also later ones, learn that the node has stopped.
-    pub fn close(&self) {
+    pub(crate) fn close(&self) {
         self.waiting.lock().take();
     }
 
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.waiting.lock().as_ref().map_or(0, HashMap::len)
     }
 }
@@ -63,11 +64,11 @@ pub(crate) struct Applied {
 }
 
 impl Applied {
-    pub fn index(&self) -> u64 {
+    pub(crate) fn index(&self) -> u64 {
         self.index.load(Ordering::Acquire)
     }
 
-    pub fn advance(&self, index: u64) {
+    pub(crate) fn advance(&self, index: u64) {
         self.index.store(index, Ordering::Release);
         let mut waiting = self.waiting.lock();
         if waiting.is_empty() {
@@ -80,7 +81,7 @@ impl Applied {
     }
 
     /// Sends to `done` when `index` is applied, at once if it is.
-    pub fn when(&self, index: u64, done: oneshot::Sender<()>) {
+    pub(crate) fn when(&self, index: u64, done: oneshot::Sender<()>) {
         let mut waiting = self.waiting.lock();
         // Under the lock: `advance` stores before it locks, so either we see the index or it sees us.
         if self.index() >= index {
@@ -93,7 +94,7 @@ impl Applied {
 
     /// Returns when `index` is applied; false if the node ends first. Who stops waiting leaves nothing behind: the index may be
     /// one that somebody made up.
-    pub async fn reached(&self, index: u64) -> bool {
+    pub(crate) async fn reached(&self, index: u64) -> bool {
         if self.index() >= index {
             return true;
         }
@@ -103,7 +104,7 @@ impl Applied {
         reached.await.is_ok()
     }
 
-    pub fn close(&self) {
+    pub(crate) fn close(&self) {
         self.waiting.lock().clear();
     }
 }

@@ -47,6 +47,7 @@ pub trait Clock: Send + Sync {
 pub struct SystemClock;
 
 impl Clock for SystemClock {
+    #[expect(clippy::disallowed_methods, reason = "the one place that reads the machine's clock")]
     fn now(&self) -> Instant {
         Instant::now()
     }
@@ -54,7 +55,7 @@ impl Clock for SystemClock {
 
 /// A clock, and when the member began: the lessor counts from there.
 #[derive(Clone)]
-pub struct Time {
+pub(crate) struct Time {
     clock: Arc<dyn Clock>,
     epoch: Instant,
 }
@@ -88,6 +89,7 @@ pub struct World {
 
 impl World {
     /// The machine.
+    #[expect(clippy::disallowed_methods, reason = "the one place that reads the time of day")]
     pub fn system() -> World {
         let started = SystemTime::now();
         let nanos = started.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_nanos() as u64;

@@ -5,7 +5,7 @@ use serde_json::json;
 use crate::evaluate::Answer;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Refusal {
+pub(crate) enum Refusal {
     /// A code of the protocol, and what would be right.
     Caller(&'static str, String),
     NotFound(String),
@@ -15,7 +15,7 @@ pub enum Refusal {
 
 impl Refusal {
     /// `key` of a single gate.
-    pub fn answer(self, key: Option<&str>) -> Answer {
+    pub(crate) fn answer(self, key: Option<&str>) -> Answer {
         let (status, mut body) = match self {
             Refusal::Caller(code, details) => (400, json!({"errorCode": code, "errorDetails": details})),
             Refusal::NotFound(details) => (404, json!({"errorCode": "FLAG_NOT_FOUND", "errorDetails": details})),

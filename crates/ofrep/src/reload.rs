@@ -35,7 +35,7 @@ pub(crate) struct Seen {
 impl Seen {
     /// True if the files are not what they were: by their bytes, as a renewal may keep size and time. A file that cannot be read is
     /// a content of its own, so that a complaint about it is made once.
-    pub fn changes(&mut self, paths: &[&PathBuf]) -> bool {
+    pub(crate) fn changes(&mut self, paths: &[&PathBuf]) -> bool {
         let digest = |path: &&PathBuf| fs::read(path).ok().map(|bytes| Sha256::digest(bytes).into());
         let now: Vec<_> = paths.iter().map(digest).collect();
         let changed = now != self.digests;

@@ -11,7 +11,7 @@ use crate::{
     view::{Sets, Source},
 };
 
-pub fn flag(source: &Source<Sets>, version: Option<&str>, key: &str) -> Result<Value, Refusal> {
+pub(crate) fn flag(source: &Source<Sets>, version: Option<&str>, key: &str) -> Result<Value, Refusal> {
     let (sets, stale) = known(source)?;
     let row = row_for(sets, version)?;
     let unknown = || Refusal::NotFound(format!("version {:?} does not know the gate {key:?}", row.version));
@@ -19,7 +19,7 @@ pub fn flag(source: &Source<Sets>, version: Option<&str>, key: &str) -> Result<V
 }
 
 /// All gates of the row, and what holds for all of them.
-pub fn flags(
+pub(crate) fn flags(
     source: &Source<Sets>,
     version: Option<&str>,
     flags: &mut Vec<Value>,

@@ -9,7 +9,7 @@ use crate::{
     view::{Source, Store, StoreFeature},
 };
 
-pub fn flag(source: &Source<Store>, name: &str) -> Result<Value, Refusal> {
+pub(crate) fn flag(source: &Source<Store>, name: &str) -> Result<Value, Refusal> {
     let (store, stale) = known(source)?;
     let feature = store.features.get(name).ok_or_else(|| {
         Refusal::NotFound(format!("the store has no cluster feature {name:?}; it has {:?}", store.names()))
@@ -17,7 +17,7 @@ pub fn flag(source: &Source<Store>, name: &str) -> Result<Value, Refusal> {
     Ok(one(store, stale, name, feature))
 }
 
-pub fn flags(source: &Source<Store>, flags: &mut Vec<Value>, metadata: &mut Value) -> Result<(), Refusal> {
+pub(crate) fn flags(source: &Source<Store>, flags: &mut Vec<Value>, metadata: &mut Value) -> Result<(), Refusal> {
     let (store, stale) = known(source)?;
     flags.extend(store.features.iter().map(|(name, feature)| one(store, stale, name, feature)));
     metadata["storeClusterVersion"] = store.cluster_version.clone().into();

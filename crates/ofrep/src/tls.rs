@@ -106,7 +106,7 @@ pub(crate) struct TlsListener {
 }
 
 impl TlsListener {
-    pub fn start(listener: TcpListener, tls: Tls) -> io::Result<TlsListener> {
+    pub(crate) fn start(listener: TcpListener, tls: Tls) -> io::Result<TlsListener> {
         let address = listener.local_addr()?;
         let (sender, shaken) = mpsc::channel(WAITING_MAX);
         tokio::spawn(accept(listener, tls, sender));

@@ -33,10 +33,7 @@ impl Tokens {
     pub fn read(path: &Path) -> Result<Tokens, TokenError> {
         let tokens = Tokens { file: Some(Arc::new((path.to_owned(), Mutex::default()))), ..Tokens::default() };
         tokens.reload()?;
-        match tokens.is_empty() {
-            true => Err(TokenError::Empty(path.to_owned())),
-            false => Ok(tokens),
-        }
+        if tokens.is_empty() { Err(TokenError::Empty(path.to_owned())) } else { Ok(tokens) }
     }
 
     pub fn new<'a>(tokens: impl IntoIterator<Item = &'a str>) -> Tokens {

@@ -24,7 +24,7 @@ const AFTER_TAKING: (Duration, Duration) = (Duration::from_secs(60), Duration::f
 const LIST_AGAIN: Duration = Duration::from_secs(60);
 
 #[derive(Debug, Default)]
-pub struct FieldGates {
+pub(crate) struct FieldGates {
     memory: BTreeMap<String, Memory>,
     /// As they were when they were listed last, and when that was.
     there: Vec<Value>,
@@ -49,12 +49,12 @@ struct Refusal {
 
 impl FieldGates {
     /// To be set by whoever sees that a definition has moved.
-    pub fn moved(&self) -> Arc<AtomicBool> {
+    pub(crate) fn moved(&self) -> Arc<AtomicBool> {
         self.moved.clone()
     }
 
     /// Definitions that concern the controller. What cannot be read must not hold up rows, so it is no error.
-    pub async fn look(&mut self, kube: &Kube, place: &Place) -> Definitions {
+    pub(crate) async fn look(&mut self, kube: &Kube, place: &Place) -> Definitions {
         if !self.is_due(Instant::now()) {
             return Definitions { there: self.there.clone(), unreadable: None, held: self.held(Instant::now()) };
         }
@@ -80,7 +80,12 @@ impl FieldGates {
 
     /// What was done, for the log. An error says that the object has moved on, or that nobody answered; what the API has against
     /// it is remembered, and told in the next step.
-    pub async fn apply(&mut self, kube: &Kube, place: &Place, write: &FieldWrite) -> Result<&'static str, ApiError> {
+    pub(crate) async fn apply(
+        &mut self,
+        kube: &Kube,
+        place: &Place,
+        write: &FieldWrite,
+    ) -> Result<&'static str, ApiError> {
         let force = !write.taken.is_empty();
         // The event of it may come later than the next look.
         self.moved.store(true, Ordering::Release);

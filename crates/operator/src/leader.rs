@@ -12,12 +12,12 @@ use crate::{
     metrics::Metrics,
 };
 
-pub const NAME: &str = "lockgate-gates-controller";
+pub(crate) const NAME: &str = "lockgate-gates-controller";
 
 /// Until when this process may write; `None` while another holds the lease.
-pub type Held = watch::Receiver<Option<Instant>>;
+pub(crate) type Held = watch::Receiver<Option<Instant>>;
 
-pub struct Leader {
+pub(crate) struct Leader {
     kube: Kube,
     place: Place,
     election: Election,
@@ -29,7 +29,7 @@ pub struct Leader {
 }
 
 impl Leader {
-    pub fn new(kube: Kube, place: Place, options: &Options) -> (Leader, Held) {
+    pub(crate) fn new(kube: Kube, place: Place, options: &Options) -> (Leader, Held) {
         let (held, receiver) = watch::channel(None);
         let (timing, metrics) = (options.timing, options.metrics.clone());
         let election = Election::new(&options.identity, timing.lease);
@@ -39,7 +39,7 @@ impl Leader {
     }
 
     /// Takes and renews the lease for ever.
-    pub async fn run(&mut self) {
+    pub(crate) async fn run(&mut self) {
         loop {
             // Counted from before the call: the API may take its time to answer.
             let asked = Instant::now();
@@ -81,7 +81,7 @@ impl Leader {
         }
     }
 
-    pub async fn release(&self) {
+    pub(crate) async fn release(&self) {
         let attempt = async {
             let Some(lease) = self.kube.get(&self.place, NAME).await? else { return Ok(()) };
             let Some(free) = self.election.released(&lease) else { return Ok(()) };

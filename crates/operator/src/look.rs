@@ -14,20 +14,20 @@ use serde_json::Value;
 
 use crate::{Options, field_gates::FieldGates, records::Records, refused::Refusals};
 
-pub const CONFIG: &str = "/apis/config.openshift.io/v1";
+pub(crate) const CONFIG: &str = "/apis/config.openshift.io/v1";
 const CORE: &str = "/api/v1";
 const COORDINATION: &str = "/apis/coordination.k8s.io/v1";
 const EXTENSIONS: &str = "/apis/apiextensions.k8s.io/v1";
 
 #[derive(Debug, thiserror::Error)]
-pub enum LookError {
+pub(crate) enum LookError {
     #[error(transparent)]
     Api(#[from] ApiError),
     #[error("{kind} {name} cannot be read")]
     Object { kind: &'static str, name: String, source: serde_json::Error },
 }
 
-pub struct Places {
+pub(crate) struct Places {
     pub feature_gates: Place,
     pub cluster_versions: Place,
     pub cluster_operators: Place,
@@ -37,7 +37,7 @@ pub struct Places {
 }
 
 impl Places {
-    pub fn new(namespace: &str) -> Places {
+    pub(crate) fn new(namespace: &str) -> Places {
         Places {
             feature_gates: Place::cluster(CONFIG, FeatureGate::PLURAL),
             cluster_versions: Place::cluster(CONFIG, ClusterVersion::PLURAL),
@@ -51,14 +51,14 @@ impl Places {
 
 /// What is kept from step to step. None of it is needed: who starts anew finds it all out again.
 #[derive(Default)]
-pub struct Kept {
+pub(crate) struct Kept {
     pub records: Records,
     pub field_gates: FieldGates,
     pub refusals: Refusals,
 }
 
 /// Everything as it is now, but for the records, which are kept.
-pub struct Look {
+pub(crate) struct Look {
     feature_gate: Option<FeatureGate>,
     cluster_version: Option<ClusterVersion>,
     /// Why it is not known, though there is one.
@@ -71,7 +71,12 @@ pub struct Look {
 
 impl Look {
     /// The choice is read before the audit trail: whatever was recorded for it is seen.
-    pub async fn take(kube: &Kube, places: &Places, options: &Options, kept: &mut Kept) -> Result<Look, LookError> {
+    pub(crate) async fn take(
+        kube: &Kube,
+        places: &Places,
+        options: &Options,
+        kept: &mut Kept,
+    ) -> Result<Look, LookError> {
         let feature_gate = kube.get(&places.feature_gates, FeatureGate::NAME).await?;
         let feature_gate = feature_gate.map(|it| with_status(it, FeatureGate::KIND, FeatureGate::NAME)).transpose()?;
         let (cluster_version, cluster_version_unreadable) =
@@ -92,7 +97,7 @@ impl Look {
         })
     }
 
-    pub fn decide(&self, options: &Options, kept: &Kept) -> Vec<Write> {
+    pub(crate) fn decide(&self, options: &Options, kept: &Kept) -> Vec<Write> {
         let (seconds, text) = kubeapi::now();
         options.metrics.show(self.feature_gate.as_ref(), self.cluster_operator.as_ref(), kept.records.registries());
         sync(&World {
@@ -150,7 +155,7 @@ async fn read<T: DeserializeOwned>(
 }
 
 /// Carries out one write; what it is about, for the log.
-pub async fn write(
+pub(crate) async fn write(
     kube: &Kube,
     places: &Places,
     field_gates: &mut FieldGates,
@@ -168,9 +173,10 @@ pub async fn write(
         }
         Write::Audit(object) => {
             let is_there = object["metadata"]["resourceVersion"].is_string();
-            match is_there {
-                true => kube.update(&places.config_maps, object).await?,
-                false => kube.create(&places.config_maps, object).await?,
+            if is_there {
+                kube.update(&places.config_maps, object).await?
+            } else {
+                kube.create(&places.config_maps, object).await?
             };
             Ok("audit trail")
         }

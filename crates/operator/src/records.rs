@@ -15,7 +15,7 @@ use serde_json::Value;
 type Id = [Value; 2];
 
 #[derive(Default)]
-pub struct Records {
+pub(crate) struct Records {
     /// By version; what cannot be read says why.
     registries: BTreeMap<String, Result<Registry, String>>,
     /// Metadata of the registries that are there.
@@ -27,21 +27,21 @@ pub struct Records {
 }
 
 impl Records {
-    pub fn registries(&self) -> &BTreeMap<String, Result<Registry, String>> {
+    pub(crate) fn registries(&self) -> &BTreeMap<String, Result<Registry, String>> {
         &self.registries
     }
 
-    pub fn metadata(&self) -> &[Value] {
+    pub(crate) fn metadata(&self) -> &[Value] {
         &self.metadata
     }
 
-    pub fn trail(&self) -> Result<Trail, AuditError> {
+    pub(crate) fn trail(&self) -> Result<Trail, AuditError> {
         Trail::read(&self.trail.values().cloned().collect::<Vec<_>>())
     }
 
     /// Takes what is there now. By names, not by labels: what somebody has taken the label off must not be overlooked, nor
     /// what stands in the way of the own registry.
-    pub async fn refresh(&mut self, kube: &Kube, place: &Place, own: &str) -> Result<(), ApiError> {
+    pub(crate) async fn refresh(&mut self, kube: &Kube, place: &Place, own: &str) -> Result<(), ApiError> {
         let all = kube.list(&place.clone().metadata_only(), None).await?;
         for name in self.retain(all, own) {
             if let Some(object) = kube.get(place, &name).await? {

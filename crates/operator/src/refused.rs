@@ -7,7 +7,7 @@ use featureset::{
 use kubeapi::{ApiError, Cause};
 
 #[derive(Default)]
-pub struct Refusals {
+pub(crate) struct Refusals {
     last: Option<(Place, Refused)>,
 }
 
@@ -16,7 +16,7 @@ type Place = (Option<String>, Option<String>);
 
 impl Refusals {
     /// True if that is news, from which the next step can decide something else.
-    pub fn learn(&mut self, write: &Write, error: &ApiError) -> bool {
+    pub(crate) fn learn(&mut self, write: &Write, error: &ApiError) -> bool {
         let (part, object) = match write {
             Write::FeatureGateStatus(object) => (Part::Status, object),
             Write::RestoreSpec(object) => (Part::Spec, object),
@@ -33,13 +33,13 @@ impl Refusals {
     }
 
     /// There is no step after the last one. If that fails all begins anew, as somebody may have changed the definition meanwhile.
-    pub fn forget_after(&mut self, write: &Write) {
+    pub(crate) fn forget_after(&mut self, write: &Write) {
         if matches!(write, Write::ReplaceFeatureGate { .. }) {
             self.last = None;
         }
     }
 
-    pub fn of(&self, object: Option<&FeatureGate>) -> Option<&Refused> {
+    pub(crate) fn of(&self, object: Option<&FeatureGate>) -> Option<&Refused> {
         let now = place(&object?.metadata);
         self.last.as_ref().filter(|(before, _)| *before == now).map(|(_, refused)| refused)
     }

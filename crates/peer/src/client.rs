@@ -28,7 +28,7 @@ const IDLE_MAX: Duration = Duration::from_secs(3);
 const IDLE_CONNECTIONS_MAX: usize = 8;
 
 #[derive(Debug, thiserror::Error)]
-pub enum RequestError {
+pub(crate) enum RequestError {
     #[error(transparent)]
     Dial(#[from] DialError),
     #[error("failed to talk to {url}: {reason}")]
@@ -41,7 +41,7 @@ pub enum RequestError {
 
 /// An answer that was read to its end.
 #[derive(Debug)]
-pub struct Answer {
+pub(crate) struct Answer {
     pub status: StatusCode,
     pub headers: HeaderMap,
     pub body: Bytes,
@@ -49,13 +49,13 @@ pub struct Answer {
 
 impl Answer {
     /// The body as text, without the newline that ends etcd's errors.
-    pub fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         String::from_utf8_lossy(&self.body).trim_end_matches('\n').to_string()
     }
 }
 
 /// Opens a connection and sends one request on it; the answer's body is still to be read.
-pub async fn request_once<B>(
+pub(crate) async fn request_once<B>(
     url: &PeerUrl,
     request: Request<B>,
     local: Option<IpAddr>,
@@ -99,7 +99,7 @@ fn failed(url: &PeerUrl, error: &hyper::Error) -> RequestError {
 }
 
 /// Sends short requests, on connections that are kept for a while.
-pub struct Client {
+pub(crate) struct Client {
     local: Option<IpAddr>,
     dial_timeout: Duration,
     write_timeout: Duration,
@@ -112,12 +112,12 @@ struct Idle {
 }
 
 impl Client {
-    pub fn new(local: Option<IpAddr>, dial_timeout: Duration, write_timeout: Duration) -> Client {
+    pub(crate) fn new(local: Option<IpAddr>, dial_timeout: Duration, write_timeout: Duration) -> Client {
         Client { local, dial_timeout, write_timeout, idle: Mutex::default() }
     }
 
     /// Sends `request` and reads the answer, of at most `answer_bytes_max`, all within `timeout`.
-    pub async fn request(
+    pub(crate) async fn request(
         &self,
         url: &PeerUrl,
         request: Request<Full<Bytes>>,
@@ -184,13 +184,13 @@ impl Client {
         }
     }
 
-    pub fn close_idle(&self) {
+    pub(crate) fn close_idle(&self) {
         self.idle.lock().clear();
     }
 }
 
 /// All of a body, refused as soon as it passes `max`.
-pub async fn read_body(url: &PeerUrl, mut body: Incoming, max: usize) -> Result<Bytes, RequestError> {
+pub(crate) async fn read_body(url: &PeerUrl, mut body: Incoming, max: usize) -> Result<Bytes, RequestError> {
     let mut all = BytesMut::new();
     while let Some(frame) = body.frame().await {
         let frame = frame.map_err(|error| failed(url, &error))?;

@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 const DAY: u64 = 86_400;
 
 /// In UTC, to the nanosecond.
-pub fn format(time: SystemTime) -> String {
+pub(crate) fn format(time: SystemTime) -> String {
     let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
     let seconds = since.as_secs();
     let (year, month, day) = date(seconds / DAY);
@@ -14,7 +14,7 @@ pub fn format(time: SystemTime) -> String {
 }
 
 /// `None` for what is no time since 1970.
-pub fn parse(text: &str) -> Option<SystemTime> {
+pub(crate) fn parse(text: &str) -> Option<SystemTime> {
     let number = |range: std::ops::Range<usize>| text.get(range)?.parse::<u64>().ok();
     let mark = |at: usize, mark: char| text.get(at..)?.starts_with(mark).then_some(());
     mark(4, '-').and(mark(7, '-')).and(mark(10, 'T').or(mark(10, 't'))).and(mark(13, ':')).and(mark(16, ':'))?;

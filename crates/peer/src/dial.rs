@@ -11,7 +11,7 @@ use tokio::net::{TcpSocket, TcpStream, lookup_host};
 use crate::url::{PeerUrl, Scheme};
 
 #[derive(Debug, thiserror::Error)]
-pub enum DialError {
+pub(crate) enum DialError {
     #[error("{0} needs TLS, which members do not speak to each other; use http")]
     Tls(PeerUrl),
     #[error("failed to look up {url}")]
@@ -23,7 +23,7 @@ pub enum DialError {
 }
 
 /// A stream to the host of `url`, coming from `local` if given.
-pub async fn dial(url: &PeerUrl, local: Option<IpAddr>, timeout: Duration) -> Result<TcpStream, DialError> {
+pub(crate) async fn dial(url: &PeerUrl, local: Option<IpAddr>, timeout: Duration) -> Result<TcpStream, DialError> {
     if url.scheme() == Scheme::Https {
         return Err(DialError::Tls(url.clone()));
     }
@@ -35,7 +35,7 @@ pub async fn dial(url: &PeerUrl, local: Option<IpAddr>, timeout: Duration) -> Re
 }
 
 /// What is done to a stream of either direction: raft's messages are small and wait for each other.
-pub fn accept(stream: &TcpStream) {
+pub(crate) fn accept(stream: &TcpStream) {
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(%error, "failed to set TCP_NODELAY on a peer connection");
     }

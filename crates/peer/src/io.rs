@@ -14,7 +14,7 @@ use tokio::{
 
 /// How long a connection may stand still. Progress in either direction counts for both.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Patience {
+pub(crate) struct Patience {
     /// While a read waits.
     pub read: Option<Duration>,
     /// While a write waits.
@@ -22,7 +22,7 @@ pub struct Patience {
 }
 
 /// The timer is set anew only when it fires, so that traffic does not cost a timer operation each time.
-pub struct Timed<S> {
+pub(crate) struct Timed<S> {
     stream: S,
     patience: Patience,
     moved: Instant,
@@ -33,7 +33,7 @@ pub struct Timed<S> {
 }
 
 impl<S> Timed<S> {
-    pub fn new(stream: S, patience: Patience) -> Timed<S> {
+    pub(crate) fn new(stream: S, patience: Patience) -> Timed<S> {
         let timer = || Box::pin(tokio::time::sleep(Duration::ZERO));
         let (read_timer, write_timer) = (timer(), timer());
         Timed { stream, patience, moved: Instant::now(), stalled: None, read_timer, write_timer }

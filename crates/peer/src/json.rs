@@ -23,7 +23,7 @@ fn no_urls(urls: &Option<Vec<String>>) -> bool {
     urls.as_ref().is_none_or(Vec::is_empty)
 }
 
-pub fn member_list(members: &[Member]) -> Vec<MemberJson> {
+pub(crate) fn member_list(members: &[Member]) -> Vec<MemberJson> {
     let json = |m: &Member| MemberJson {
         id: m.id.0,
         peer_urls: Some(m.peer_urls.clone()),
@@ -47,7 +47,7 @@ impl From<MemberJson> for Member {
 }
 
 #[derive(Debug, Default, Serialize, Deserialize)]
-pub struct HashKvRequest {
+pub(crate) struct HashKvRequest {
     #[serde(default, skip_serializing_if = "is_zero")]
     pub revision: i64,
 }

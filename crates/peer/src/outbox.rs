@@ -31,7 +31,7 @@ const FRAME_BYTES: usize = 1 << 20;
 
 /// The queue of one stream. It takes messages only while a body is attached.
 #[derive(Default)]
-pub struct Outbox {
+pub(crate) struct Outbox {
     state: Mutex<State>,
 }
 
@@ -48,7 +48,7 @@ struct State {
 
 /// Why a message was not queued.
 #[derive(Debug)]
-pub enum Refused {
+pub(crate) enum Refused {
     Detached(Box<Message>),
     Full,
     /// A real etcd would stop at what the message holds.
@@ -56,18 +56,18 @@ pub enum Refused {
 }
 
 /// What a stream's owner is told.
-pub trait Events: Send + Sync + 'static {
+pub(crate) trait Events: Send + Sync + 'static {
     fn sent(&self, bytes: u64);
     /// The connection is gone. What was queued or under way is lost.
     fn lost(&self);
 }
 
 impl Outbox {
-    pub fn is_attached(&self) -> bool {
+    pub(crate) fn is_attached(&self) -> bool {
         self.state.lock().attached
     }
 
-    pub fn push(&self, message: Message) -> Result<(), Refused> {
+    pub(crate) fn push(&self, message: Message) -> Result<(), Refused> {
         let mut state = self.state.lock();
         if !state.attached {
             return Err(Refused::Detached(Box::new(message)));
@@ -88,7 +88,7 @@ impl Outbox {
     }
 
     /// A body that sends what is queued from now on; `true` if it takes the place of another.
-    pub fn attach(
+    pub(crate) fn attach(
         self: &Arc<Outbox>,
         kind: StreamKind,
         is_ours: bool,
@@ -118,7 +118,7 @@ impl Outbox {
     }
 
     /// Ends the attached body, if who reads it has not said that it is one of ours. `true` if there was one.
-    pub fn detach_foreign(&self) -> bool {
+    pub(crate) fn detach_foreign(&self) -> bool {
         let state = self.state.lock();
         let is_foreign = state.attached && !state.is_ours;
         drop(state);
@@ -129,7 +129,7 @@ impl Outbox {
     }
 
     /// Ends the attached body, if there is one.
-    pub fn detach(&self) {
+    pub(crate) fn detach(&self) {
         let mut state = self.state.lock();
         state.generation += 1;
         state.attached = false;
@@ -141,7 +141,7 @@ impl Outbox {
 }
 
 /// The body of a stream's response. It ends when another one is attached.
-pub struct StreamBody {
+pub(crate) struct StreamBody {
     outbox: Arc<Outbox>,
     generation: u64,
     encoder: Encoder,

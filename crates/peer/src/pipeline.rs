@@ -24,13 +24,13 @@ const MESSAGES_MAX: usize = 64;
 /// Answers are empty or a line of text.
 const ANSWER_BYTES_MAX: usize = 64 << 10;
 
-pub struct Pipeline {
+pub(crate) struct Pipeline {
     queue: mpsc::Sender<Message>,
     workers: Vec<JoinHandle<()>>,
 }
 
 impl Pipeline {
-    pub fn start(
+    pub(crate) fn start(
         shared: &Arc<Shared>,
         runtime: &Handle,
         id: MemberId,
@@ -53,7 +53,7 @@ impl Pipeline {
     }
 
     /// `None` if too many wait: the message is dropped.
-    pub fn push(&self, message: Message) -> Option<()> {
+    pub(crate) fn push(&self, message: Message) -> Option<()> {
         self.queue.try_send(message).ok()
     }
 }

@@ -14,7 +14,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval};
 
 use crate::{clock, shared::Shared, url::UrlPicker};
 
-pub const PATH: &str = "/raft/probing";
+pub(crate) const PATH: &str = "/raft/probing";
 const ANSWER_BYTES_MAX: usize = 4 << 10;
 /// Unhealthy peers are complained about this often, drifting clocks less.
 const COMPLAINT_INTERVAL: Duration = Duration::from_secs(5);
@@ -22,7 +22,7 @@ const DRIFT_COMPLAINT_INTERVAL: Duration = Duration::from_secs(30);
 const DRIFT_MAX: Duration = Duration::from_secs(1);
 
 #[derive(Debug, Serialize, Deserialize)]
-pub struct Health {
+pub(crate) struct Health {
     #[serde(rename = "OK")]
     pub ok: bool,
     #[serde(rename = "Now")]
@@ -30,17 +30,17 @@ pub struct Health {
 }
 
 /// The body of an answer to a probe.
-pub fn answer(now: SystemTime) -> String {
+pub(crate) fn answer(now: SystemTime) -> String {
     format!("{{\"OK\":true,\"Now\":\"{}\"}}\n", clock::format(now))
 }
 
 /// How far the clock that said `theirs` is from ours, half a round trip later.
-pub fn drift(ours: SystemTime, theirs: SystemTime, round_trip: Duration) -> Duration {
+pub(crate) fn drift(ours: SystemTime, theirs: SystemTime, round_trip: Duration) -> Duration {
     let theirs = theirs + round_trip / 2;
     ours.duration_since(theirs).unwrap_or_else(|error| error.duration())
 }
 
-pub async fn run(shared: Arc<Shared>, to: MemberId, picker: Arc<UrlPicker>) {
+pub(crate) async fn run(shared: Arc<Shared>, to: MemberId, picker: Arc<UrlPicker>) {
     let mut ticks = interval(shared.options.probe_interval);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     ticks.tick().await;

@@ -24,7 +24,7 @@ use crate::{
 /// A refusal is a line of text.
 const REFUSAL_BYTES_MAX: usize = 64 << 10;
 
-pub struct Reader {
+pub(crate) struct Reader {
     pub shared: Arc<Shared>,
     pub kind: StreamKind,
     pub remote: MemberId,
@@ -64,7 +64,7 @@ enum StreamError {
 }
 
 impl Reader {
-    pub async fn run(self) {
+    pub(crate) async fn run(self) {
         let (local, remote, kind) = (self.shared.local(), self.remote, self.kind.name());
         tracing::info!(
             stream_reader_type = kind,
@@ -222,7 +222,7 @@ impl Reader {
 }
 
 /// Hands proposals over one by one; each may wait for room.
-pub async fn hand_over_proposals(shared: Arc<Shared>, mut proposals: mpsc::Receiver<Message>) {
+pub(crate) async fn hand_over_proposals(shared: Arc<Shared>, mut proposals: mpsc::Receiver<Message>) {
     while let Some(proposal) = proposals.recv().await {
         let Some(member) = shared.member() else { return };
         if let Err(error) = member.receive(proposal).await {

@@ -32,7 +32,7 @@ use crate::{
 const PROPOSALS_MAX: usize = 4096;
 
 /// A member of the cluster: sent to and read from.
-pub struct Peer {
+pub(crate) struct Peer {
     shared: Arc<Shared>,
     id: MemberId,
     picker: Arc<UrlPicker>,
@@ -45,7 +45,7 @@ pub struct Peer {
 }
 
 impl Peer {
-    pub fn start(shared: &Arc<Shared>, runtime: &Handle, id: MemberId, urls: Vec<PeerUrl>) -> Peer {
+    pub(crate) fn start(shared: &Arc<Shared>, runtime: &Handle, id: MemberId, urls: Vec<PeerUrl>) -> Peer {
         tracing::info!(remote_peer_id = %id, "starting remote peer");
         let picker = Arc::new(UrlPicker::new(urls));
         let status = Arc::new(Status::new(shared.local(), id, shared.observer.clone()));
@@ -79,7 +79,7 @@ impl Peer {
         }
     }
 
-    pub fn send(&self, message: Message) {
+    pub(crate) fn send(&self, message: Message) {
         let kind = message.r#type();
         let way = pick(kind, self.msgapp.is_attached(), self.message.is_attached());
         if let Err(way) = self.send_by(way, message) {
@@ -130,7 +130,7 @@ impl Peer {
         );
     }
 
-    pub fn send_snapshot(&self, runtime: &Handle, message: Message, database: Database) {
+    pub(crate) fn send_snapshot(&self, runtime: &Handle, message: Message, database: Database) {
         let (shared, picker, status) = (self.shared.clone(), self.picker.clone(), self.status.clone());
         let sender = SnapshotSender { shared, to: self.id, picker, status };
         let mut snapshots = self.snapshots.lock();
@@ -138,13 +138,13 @@ impl Peer {
         snapshots.spawn_on(sender.send(message, database), runtime);
     }
 
-    pub fn update(&self, urls: Vec<PeerUrl>) {
+    pub(crate) fn update(&self, urls: Vec<PeerUrl>) {
         self.picker.update(urls);
     }
 
     /// The body of a stream that the peer has dialled, and has said there whether it is one of ours. An earlier stream of
     /// this kind ends.
-    pub fn attach(self: &Arc<Peer>, kind: StreamKind, is_ours: bool) -> StreamBody {
+    pub(crate) fn attach(self: &Arc<Peer>, kind: StreamKind, is_ours: bool) -> StreamBody {
         let outbox = match kind {
             StreamKind::MsgApp => &self.msgapp,
             StreamKind::Message => &self.message,
@@ -171,7 +171,7 @@ impl Peer {
     }
 
     /// Ends streams that the peer has dialled without saying that it is one of ours. It is refused when it dials again.
-    pub fn detach_foreign(&self) {
+    pub(crate) fn detach_foreign(&self) {
         if self.msgapp.detach_foreign() | self.message.detach_foreign() {
             tracing::warn!(
                 local_member_id = %self.shared.local(),
@@ -181,16 +181,16 @@ impl Peer {
         }
     }
 
-    pub fn active_since(&self) -> Option<Instant> {
+    pub(crate) fn active_since(&self) -> Option<Instant> {
         self.status.active_since()
     }
 
-    pub fn streams_up(&self) -> (bool, bool) {
+    pub(crate) fn streams_up(&self) -> (bool, bool) {
         (self.msgapp.is_attached(), self.message.is_attached())
     }
 
     /// Ends everything. What still holds this peer can do nothing with it.
-    pub fn stop(&self) {
+    pub(crate) fn stop(&self) {
         self.tasks.iter().for_each(AbortHandle::abort);
         self.snapshots.lock().abort_all();
         self.msgapp.detach();
@@ -232,7 +232,7 @@ impl Events for StreamEvents {
 }
 
 /// A member that is not known to be one: only sent to, by posts.
-pub struct Remote {
+pub(crate) struct Remote {
     shared: Arc<Shared>,
     id: MemberId,
     status: Arc<Status>,
@@ -240,14 +240,14 @@ pub struct Remote {
 }
 
 impl Remote {
-    pub fn start(shared: &Arc<Shared>, runtime: &Handle, id: MemberId, urls: Vec<PeerUrl>) -> Remote {
+    pub(crate) fn start(shared: &Arc<Shared>, runtime: &Handle, id: MemberId, urls: Vec<PeerUrl>) -> Remote {
         let picker = Arc::new(UrlPicker::new(urls));
         let status = Arc::new(Status::new(shared.local(), id, shared.observer.clone()));
         let pipeline = Pipeline::start(shared, runtime, id, &picker, &status);
         Remote { shared: shared.clone(), id, status, pipeline }
     }
 
-    pub fn send(&self, message: Message) {
+    pub(crate) fn send(&self, message: Message) {
         let kind = message.r#type();
         if self.pipeline.push(message).is_none() {
             tracing::warn!(

@@ -18,7 +18,7 @@ use crate::{
     url::PeerUrl,
 };
 
-pub struct Shared {
+pub(crate) struct Shared {
     pub options: Options,
     pub observer: Arc<dyn Observer>,
     pub client: Client,
@@ -28,7 +28,7 @@ pub struct Shared {
 
 /// How a post to a peer went wrong. The texts are etcd's.
 #[derive(Debug, thiserror::Error)]
-pub enum PostError {
+pub(crate) enum PostError {
     #[error(transparent)]
     Request(#[from] crate::client::RequestError),
     #[error("incompatible version")]
@@ -44,34 +44,34 @@ pub enum PostError {
 }
 
 impl Shared {
-    pub fn new(options: Options, observer: Arc<dyn Observer>) -> Shared {
+    pub(crate) fn new(options: Options, observer: Arc<dyn Observer>) -> Shared {
         let client = Client::new(options.local_address, options.dial_timeout, options.write_timeout);
         Shared { options, observer, client, member: RwLock::new(None) }
     }
 
-    pub fn attach(&self, member: Arc<dyn Member>) {
+    pub(crate) fn attach(&self, member: Arc<dyn Member>) {
         *self.member.write() = Some(member);
     }
 
-    pub fn detach(&self) {
+    pub(crate) fn detach(&self) {
         *self.member.write() = None;
         self.client.close_idle();
     }
 
-    pub fn member(&self) -> Option<Arc<dyn Member>> {
+    pub(crate) fn member(&self) -> Option<Arc<dyn Member>> {
         self.member.read().clone()
     }
 
-    pub fn local(&self) -> MemberId {
+    pub(crate) fn local(&self) -> MemberId {
         self.options.identity.local
     }
 
-    pub fn is_removed(&self, id: MemberId) -> bool {
+    pub(crate) fn is_removed(&self, id: MemberId) -> bool {
         self.member().is_some_and(|member| member.is_removed(id))
     }
 
     /// Whether a message that arrived may be handed to raft; says in the log why not.
-    pub fn check_received(&self, message: &Message) -> Result<(), Rejection> {
+    pub(crate) fn check_received(&self, message: &Message) -> Result<(), Rejection> {
         let rejection = check_received(message, self.local(), |id| self.is_removed(id));
         match rejection {
             Err(Rejection::RemovedSender) => tracing::warn!(
@@ -96,27 +96,27 @@ impl Shared {
         rejection
     }
 
-    pub fn send_failed(&self, to: MemberId) {
+    pub(crate) fn send_failed(&self, to: MemberId) {
         self.observer.send_failed(to);
         if let Some(member) = self.member() {
             member.report_unreachable(to);
         }
     }
 
-    pub fn report_snapshot(&self, to: MemberId, sent: bool) {
+    pub(crate) fn report_snapshot(&self, to: MemberId, sent: bool) {
         if let Some(member) = self.member() {
             member.report_snapshot(to, sent);
         }
     }
 
-    pub fn removed_from_cluster(&self) {
+    pub(crate) fn removed_from_cluster(&self) {
         if let Some(member) = self.member() {
             member.removed_from_cluster();
         }
     }
 
     /// A request to `url` with all headers that introduce this member.
-    pub fn request<B>(&self, method: Method, url: &PeerUrl, path: &str, body: B) -> Request<B> {
+    pub(crate) fn request<B>(&self, method: Method, url: &PeerUrl, path: &str, body: B) -> Request<B> {
         let mut request = Request::new(body);
         *request.method_mut() = method;
         *request.headers_mut() = self.options.identity.request_headers();
@@ -124,14 +124,14 @@ impl Shared {
         request
     }
 
-    pub fn post<B>(&self, url: &PeerUrl, path: &str, content_type: &'static str, body: B) -> Request<B> {
+    pub(crate) fn post<B>(&self, url: &PeerUrl, path: &str, content_type: &'static str, body: B) -> Request<B> {
         let mut request = self.request(Method::POST, url, path, body);
         request.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
         request
     }
 
     /// What a peer's answer to a post means.
-    pub fn check_posted(&self, to: MemberId, url: &PeerUrl, answer: &Answer) -> Result<(), PostError> {
+    pub(crate) fn check_posted(&self, to: MemberId, url: &PeerUrl, answer: &Answer) -> Result<(), PostError> {
         match answer.status.as_u16() {
             204 => Ok(()),
             403 => Err(PostError::Removed),
@@ -157,7 +157,7 @@ impl Shared {
 }
 
 /// Fills in where a request goes.
-pub fn address<B>(request: &mut Request<B>, url: &PeerUrl, path: &str) {
+pub(crate) fn address<B>(request: &mut Request<B>, url: &PeerUrl, path: &str) {
     if let Ok(uri) = path.parse() {
         *request.uri_mut() = uri;
     }
@@ -167,6 +167,6 @@ pub fn address<B>(request: &mut Request<B>, url: &PeerUrl, path: &str) {
 }
 
 /// How long a post of this size may take: a moment for the answer, and time for the bytes on a slow link.
-pub fn post_timeout(body: &Bytes, answer: Duration) -> Duration {
+pub(crate) fn post_timeout(body: &Bytes, answer: Duration) -> Duration {
     answer + Duration::from_secs(body.len() as u64 >> 20)
 }

@@ -27,7 +27,7 @@ const CHUNK_BYTES: usize = 256 << 10;
 const CHUNKS_AHEAD: usize = 4;
 const ANSWER_BYTES_MAX: usize = 64 << 10;
 
-pub struct SnapshotSender {
+pub(crate) struct SnapshotSender {
     pub shared: Arc<Shared>,
     pub to: MemberId,
     pub picker: Arc<UrlPicker>,
@@ -35,7 +35,7 @@ pub struct SnapshotSender {
 }
 
 impl SnapshotSender {
-    pub async fn send(self, message: Message, database: Database) {
+    pub(crate) async fn send(self, message: Message, database: Database) {
         let start = Instant::now();
         let index = message.snapshot.as_ref().and_then(|s| s.metadata.as_ref()).map_or(0, |m| m.index());
         let (to, observer) = (self.to, &self.shared.observer);

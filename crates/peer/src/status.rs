@@ -7,7 +7,7 @@ use parking_lot::Mutex;
 
 use crate::observer::Observer;
 
-pub struct Status {
+pub(crate) struct Status {
     local: MemberId,
     remote: MemberId,
     observer: Arc<dyn Observer>,
@@ -15,11 +15,11 @@ pub struct Status {
 }
 
 impl Status {
-    pub fn new(local: MemberId, remote: MemberId, observer: Arc<dyn Observer>) -> Status {
+    pub(crate) fn new(local: MemberId, remote: MemberId, observer: Arc<dyn Observer>) -> Status {
         Status { local, remote, observer, active_since: Mutex::new(None) }
     }
 
-    pub fn activate(&self) {
+    pub(crate) fn activate(&self) {
         let mut since = self.active_since.lock();
         if since.is_none() {
             *since = Some(Instant::now());
@@ -29,7 +29,7 @@ impl Status {
     }
 
     /// `action` failed on `source`, which is how etcd's log says it.
-    pub fn deactivate(&self, action: &str, source: &str, reason: &dyn fmt::Display) {
+    pub(crate) fn deactivate(&self, action: &str, source: &str, reason: &dyn fmt::Display) {
         let mut since = self.active_since.lock();
         let error = format!("failed to {action} {} on {source} ({reason})", self.remote);
         if since.take().is_some() {
@@ -40,11 +40,11 @@ impl Status {
         }
     }
 
-    pub fn active_since(&self) -> Option<Instant> {
+    pub(crate) fn active_since(&self) -> Option<Instant> {
         *self.active_since.lock()
     }
 
-    pub fn is_active(&self) -> bool {
+    pub(crate) fn is_active(&self) -> bool {
         self.active_since().is_some()
     }
 }

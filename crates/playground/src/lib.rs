@@ -1,4 +1,5 @@
-//! A store and an API server in this process, for tests of controllers; both start in about a tenth of a second.
+//! A store and an API server in this process, for tests of controllers. They start in about a tenth
+//! of a second.
 //!
 //! ```
 //! let playground = playground::Playground::start()?;
@@ -6,8 +7,10 @@
 //! # Ok::<(), playground::StartError>(())
 //! ```
 //!
-//! A playground has threads of its own, so that it can be used with any runtime and with none. Dropping it stops both, and
-//! removes its directory unless the caller named one. [`Member`] is the store alone.
+//! A [`Playground`] has its own threads, so it works with any async runtime and without one.
+//! Dropping it stops both and removes the temporary directory, if it made one. [`Member`] is the
+//! store alone.
+#![warn(missing_docs)]
 
 mod member;
 
@@ -23,21 +26,28 @@ use tokio::{runtime::Runtime, sync::oneshot};
 pub use apiserver::Options;
 pub use member::{Member, MemberError};
 
+/// Why [`Playground::start`] or [`Playground::start_in`] failed. Nothing keeps running after an
+/// error.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
+    /// The temporary directory for the data could not be created. Only from [`Playground::start`].
     #[error("failed to make a temporary directory")]
     Directory(#[source] io::Error),
+    /// The async runtime or the thread that drives it could not be created.
     #[error("failed to start threads")]
     Threads(#[source] io::Error),
+    /// The store did not start.
     #[error(transparent)]
     Member(#[from] MemberError),
+    /// The store started, but the API server did not. The store has been stopped again.
     #[error(transparent)]
     Api(#[from] apiserver::StartError),
+    /// The thread that starts the store and the API server ended without a result: it panicked.
     #[error("the thread that was to start both ended")]
     Ended,
 }
 
-/// A store and an API server that are ready, until they are dropped.
+/// A running store and API server. Both stop when the value is dropped.
 pub struct Playground {
     ready: Ready,
     /// Dropped to end the thread.
@@ -47,7 +57,7 @@ pub struct Playground {
     _own_dir: Option<TempDir>,
 }
 
-/// The addresses and files that clients need.
+/// The addresses under which clients reach the store and the API server.
 struct Ready {
     url: String,
     kubeconfig: PathBuf,
@@ -55,7 +65,8 @@ struct Ready {
 }
 
 impl Playground {
-    /// Starts an empty playground in a directory of its own. Blocks until requests are answered.
+    /// Starts an empty store in a temporary directory, which is removed on drop. Blocks until the
+    /// API server answers requests.
     pub fn start() -> Result<Playground, StartError> {
         let dir = tempfile::tempdir().map_err(StartError::Directory)?;
         let mut playground = Playground::start_in(dir.path(), |_| {})?;
@@ -63,8 +74,9 @@ impl Playground {
         Ok(playground)
     }
 
-    /// Starts with the data of an earlier playground in `dir`, and keeps its own data there. `change` adapts options such as the
-    /// address to listen on or the features of the API server. Blocks until requests are answered.
+    /// Starts with the data that an earlier playground left in `dir`; all data is kept there.
+    /// `change` overrides the default options, such as the address to listen on or the features of
+    /// the API server. Blocks until the API server answers requests.
     pub fn start_in(dir: &Path, change: impl FnOnce(&mut Options)) -> Result<Playground, StartError> {
         let mut options = Options::new(Vec::new(), dir);
         change(&mut options);
@@ -78,12 +90,12 @@ impl Playground {
         Ok(Playground { ready, stop: Some(stop), thread: Some(thread), _own_dir: None })
     }
 
-    /// The URL of the API server, as in the kubeconfig.
+    /// The base URL of the API server, the one that the kubeconfig names.
     pub fn url(&self) -> &str {
         &self.ready.url
     }
 
-    /// A kubeconfig for an administrator.
+    /// Path of a kubeconfig with administrator rights.
     pub fn kubeconfig(&self) -> &Path {
         &self.ready.kubeconfig
     }
@@ -114,7 +126,7 @@ async fn run(
         Ok((member, api)) => {
             let (url, kubeconfig) = (api.url(), api.kubeconfig().to_owned());
             tell(Ok(Ready { url, kubeconfig, store: member.endpoint().to_owned() }));
-            // A dropped sender ends the wait with an error.
+            // An error means that the `Playground` was dropped: stop then, too.
             let _ = stopped.await;
             api.stop().await;
             member.stop().await;

@@ -1,4 +1,4 @@
-//! A member within this process, for programs that need a store and not a cluster.
+//! A store in this process: a single-member cluster without an API server.
 
 use std::path::{Path, PathBuf};
 
@@ -7,22 +7,31 @@ use server::{
     config::{Config, ConfigError, Parsed},
 };
 
+/// Why [`Member::start`] failed.
 #[derive(Debug, thiserror::Error)]
 pub enum MemberError {
+    /// The member's configuration is invalid, such as a data directory whose path cannot be used.
     #[error("the embedded member cannot be set up")]
     Config(#[source] Box<ConfigError>),
+    /// The member did not start: its data cannot be read, for example, or the disk is full.
     #[error("the embedded member failed to start in {}", dir.display())]
-    Start { dir: PathBuf, source: Box<RunError> },
+    Start {
+        /// The data directory of the member.
+        dir: PathBuf,
+        /// The error with which the server gave up its start.
+        source: Box<RunError>,
+    },
 }
 
-/// A member alone in its cluster, reached from this machine only.
+/// A single-member cluster in this process. It listens on loopback addresses only.
 pub struct Member {
     server: Server,
     endpoint: String,
 }
 
 impl Member {
-    /// Starts on ports that the system chooses, with its data in `dir`. Returns when clients can be served.
+    /// Starts the member on free ports that the system chooses, with its data in `dir`. Returns
+    /// when the member serves clients.
     pub async fn start(dir: &Path) -> Result<Member, MemberError> {
         let config = config(dir).map_err(|error| MemberError::Config(error.into()))?;
         let server = Server::start(config).await;
@@ -37,12 +46,14 @@ impl Member {
         &self.endpoint
     }
 
-    /// Resolves when the member has stopped by itself, as when its disk fails.
+    /// Completes with the reason when the member stops without a call of [`Member::stop`], for
+    /// example after a disk error.
     pub async fn failed(&self) -> String {
         self.server.failed().await
     }
 
-    /// Waits for calls under way, then closes log and database. Gives up after a while.
+    /// Stops the member: calls in progress complete, then the log and the database are closed.
+    /// Gives up after [`server::STOP_MAX`].
     pub async fn stop(self) {
         if tokio::time::timeout(STOP_MAX, self.server.stop()).await.is_err() {
             tracing::warn!("gave up waiting for an orderly end of the embedded member");

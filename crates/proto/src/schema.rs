@@ -95,7 +95,7 @@ const NONE: u8 = u8::MAX;
 
 impl Schema {
     /// The message of this full name, such as `etcdserverpb.PutRequest`.
-    pub fn message(&self, full_name: &str) -> Option<usize> {
+    pub(crate) fn message(&self, full_name: &str) -> Option<usize> {
         self.by_name.get(full_name).copied()
     }
 
@@ -115,7 +115,7 @@ impl Schema {
 
 impl Message {
     #[inline]
-    pub fn field(&self, number: u32) -> Option<&Field> {
+    pub(crate) fn field(&self, number: u32) -> Option<&Field> {
         match self.low.get(number as usize) {
             Some(&NONE) => None,
             Some(&position) => self.fields.get(usize::from(position)),
@@ -124,7 +124,7 @@ impl Message {
     }
 
     /// The field of this JSON name or, failing that, of this .proto name.
-    pub fn field_named(&self, name: &str) -> Option<&Field> {
+    pub(crate) fn field_named(&self, name: &str) -> Option<&Field> {
         self.fields.iter().find(|f| f.json_name == name).or_else(|| self.fields.iter().find(|f| f.name == name))
     }
 
@@ -178,7 +178,7 @@ impl Field {
 }
 
 impl Enum {
-    pub fn value(&self, number: i32) -> Option<&(i32, String, Version)> {
+    pub(crate) fn value(&self, number: i32) -> Option<&(i32, String, Version)> {
         self.values.binary_search_by_key(&number, |v| v.0).ok().map(|position| &self.values[position])
     }
 

@@ -1,14 +1,18 @@
-//! Random numbers that can be repeated: the same seed gives the same numbers, on every machine.
+//! Reproducible random numbers: a seed gives the same numbers on every machine.
+#![warn(missing_docs)]
 
-/// SplitMix64 (Steele, Lea, Flood 2014): small, fast, and good enough for choices and to spread timeouts. Not for secrets.
+/// SplitMix64 (Steele, Lea, Flood 2014): a small and fast generator, good enough for random choices
+/// and for spreading timeouts. Its numbers are predictable: do not use it for secrets.
 #[derive(Debug, Clone)]
 pub struct Random(u64);
 
 impl Random {
+    /// Returns a generator whose numbers depend on `seed` alone. Every seed is valid, also 0.
     pub fn new(seed: u64) -> Random {
         Random(seed)
     }
 
+    /// Returns a number from the full range of `u64`.
     #[expect(clippy::should_implement_trait, reason = "an iterator ends, and this does not")]
     pub fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
@@ -18,7 +22,7 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    /// Returns a number below `bound`, which must not be 0.
+    /// Returns a number below `bound`. Panics if `bound` is 0.
     pub fn below(&mut self, bound: u64) -> u64 {
         self.next() % bound
     }
@@ -28,21 +32,22 @@ impl Random {
         low + self.below(high - low + 1)
     }
 
-    /// Returns true with a probability of `often` %.
+    /// Returns true with a probability of `often` %: never at 0, always from 100 on.
     pub fn percent(&mut self, often: u64) -> bool {
         self.below(100) < often
     }
 
-    /// Returns true with a probability of 1 in `n`.
+    /// Returns true with a probability of 1 in `n`. Panics if `n` is 0.
     pub fn one_in(&mut self, n: u64) -> bool {
         self.below(n) == 0
     }
 
+    /// Returns `len` random bytes. Each takes one call of [`Random::next`].
     pub fn bytes(&mut self, len: usize) -> Vec<u8> {
         (0..len).map(|_| self.next() as u8).collect()
     }
 
-    /// `None` if there is nothing to choose from.
+    /// Returns one of the elements, each with equal probability, or `None` if `from` is empty.
     pub fn pick<'a, T>(&mut self, from: &'a [T]) -> Option<&'a T> {
         if from.is_empty() { None } else { from.get(self.below(from.len() as u64) as usize) }
     }
@@ -52,7 +57,7 @@ impl Random {
 mod tests {
     use super::*;
 
-    /// Seeds stand in test names, files and bug reports: they must mean the same for ever.
+    /// Seeds appear in test names, files and bug reports, so their numbers must never change.
     #[test]
     fn a_seed_gives_the_published_numbers() {
         let mut random = Random::new(1234567);

@@ -15,19 +15,19 @@ const NONE: &str = "<none>";
 
 /// What earlier steps sent and got, by name.
 #[derive(Default)]
-pub struct Seen {
+pub(crate) struct Seen {
     bodies: BTreeMap<String, String>,
     answers: BTreeMap<String, Value>,
 }
 
 impl Seen {
-    pub fn note(&mut self, step: &str, body: String, answer: Value) {
+    pub(crate) fn note(&mut self, step: &str, body: String, answer: Value) {
         self.bodies.insert(step.to_owned(), body);
         self.answers.insert(step.to_owned(), answer);
     }
 
     /// The text with every `${…}` replaced.
-    pub fn fill(&self, text: &str) -> Result<String> {
+    pub(crate) fn fill(&self, text: &str) -> Result<String> {
         static PLACES: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"\$\{([^}]+)\}").expect("a pattern"));
         let mut failed = None;
         let filled = PLACES.replace_all(text, |found: &Captures<'_>| {
@@ -42,7 +42,7 @@ impl Seen {
         }
     }
 
-    pub fn body(&self, text: &str) -> Result<String> {
+    pub(crate) fn body(&self, text: &str) -> Result<String> {
         static BASES: LazyLock<Regex> =
             LazyLock::new(|| Regex::new(r"(?s)^(body|answer)\(([^)]*)\)(?:\s*\+\s*(.*))?$").expect("a pattern"));
         let Some(found) = BASES.captures(text) else { return self.fill(text) };

@@ -5,7 +5,7 @@ use std::path::Path;
 use anyhow::{Context, Result, bail};
 
 /// Beside the scripts, without its ending.
-pub const FILE: &str = "known-differences";
+pub(crate) const FILE: &str = "known-differences";
 
 /// Rows of `script | step (a * at its end stands for any end) | reason`.
 #[derive(Default)]

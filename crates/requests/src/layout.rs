@@ -4,7 +4,7 @@ use serde_json::Value;
 
 const WIDTH: usize = 140;
 
-pub fn print(value: &Value) -> String {
+pub(crate) fn print(value: &Value) -> String {
     let mut out = String::new();
     write(value, 0, 0, &mut out);
     out

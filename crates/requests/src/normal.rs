@@ -27,7 +27,7 @@ const HEADERS: [&str; 10] = [
 const CACHE: &str = "no-cache, private";
 
 /// What one run of a script has seen.
-pub struct Normal {
+pub(crate) struct Normal {
     address: String,
     versions: BTreeSet<String>,
     /// Objects, and the step in whose answer they were first.
@@ -37,12 +37,12 @@ pub struct Normal {
 }
 
 impl Normal {
-    pub fn new(address: String) -> Normal {
+    pub(crate) fn new(address: String) -> Normal {
         Normal { address, versions: BTreeSet::new(), objects: BTreeMap::new(), prefix: None }
     }
 
     /// What was answered to a step that sent `sent`.
-    pub fn answer(&mut self, step: &str, sent: &Value, answer: &Answer) -> String {
+    pub(crate) fn answer(&mut self, step: &str, sent: &Value, answer: &Answer) -> String {
         let kind = answer.header("content-type").unwrap_or("no content type");
         self.prefix = sent["metadata"]["generateName"].as_str().map(generated);
         let mut text = format!("{} {kind}", answer.code);

@@ -13,7 +13,7 @@ const REVISION_INTERVAL: Duration = Duration::from_secs(5 * 60);
 const SAMPLES: u32 = 10;
 
 /// Runs until dropped.
-pub async fn run(node: Arc<Node>, mode: AutoCompaction) {
+pub(crate) async fn run(node: Arc<Node>, mode: AutoCompaction) {
     match mode {
         AutoCompaction::Off => {}
         AutoCompaction::Revision(keep) => by_revision(&node, keep).await,

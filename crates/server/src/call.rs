@@ -15,7 +15,7 @@ use crate::required::Required;
 
 /// What is noted of a call.
 #[derive(Debug, Clone, Default)]
-pub struct Noted {
+pub(crate) struct Noted {
     pub required: Option<Required>,
     /// Shown by who has logged in.
     pub token: Option<HeaderValue>,
@@ -26,26 +26,26 @@ thread_local! {
 }
 
 /// What is noted of the call that this task serves.
-pub fn noted() -> Noted {
+pub(crate) fn noted() -> Noted {
     CURRENT.with_borrow(Clone::clone)
 }
 
 /// What the call requires, if anything.
-pub fn required() -> Option<Required> {
+pub(crate) fn required() -> Option<Required> {
     CURRENT.with_borrow(|noted| noted.required)
 }
 
 /// Lets `act` change what is noted of it. `None` if nothing is required.
-pub fn with_required<T>(act: impl FnOnce(&mut Required) -> T) -> Option<T> {
+pub(crate) fn with_required<T>(act: impl FnOnce(&mut Required) -> T) -> Option<T> {
     CURRENT.with_borrow_mut(|noted| noted.required.as_mut().map(act))
 }
 
 /// Runs the server's own work inside of a call, which must be done whatever the call requires.
-pub fn lifted<F: Future>(work: F) -> During<F> {
+pub(crate) fn lifted<F: Future>(work: F) -> During<F> {
     during(Noted { required: None, ..noted() }, work)
 }
 
-pub fn during<F: Future>(noted: Noted, work: F) -> During<F> {
+pub(crate) fn during<F: Future>(noted: Noted, work: F) -> During<F> {
     During { noted, work }
 }
 
@@ -60,7 +60,7 @@ pin_project! {
 
 impl<F> During<F> {
     /// What is required, and how far it was judged.
-    pub fn required(&self) -> Option<Required> {
+    pub(crate) fn required(&self) -> Option<Required> {
         self.noted.required
     }
 }

@@ -9,12 +9,12 @@ use tonic::{
 };
 
 /// Something that writes itself as a protobuf message.
-pub trait Wire: Send + 'static {
+pub(crate) trait Wire: Send + 'static {
     fn write(self, out: &mut EncodeBuf<'_>);
 }
 
 /// Sends `E`, receives `D`.
-pub struct WireCodec<E, D>(PhantomData<(E, D)>);
+pub(crate) struct WireCodec<E, D>(PhantomData<(E, D)>);
 
 impl<E, D> Default for WireCodec<E, D> {
     fn default() -> Self {
@@ -37,7 +37,7 @@ impl<E: Wire, D: Message + Default + Send + 'static> Codec for WireCodec<E, D> {
     }
 }
 
-pub struct WireEncoder<E>(PhantomData<E>);
+pub(crate) struct WireEncoder<E>(PhantomData<E>);
 
 impl<E: Wire> Encoder for WireEncoder<E> {
     type Item = E;
@@ -49,7 +49,7 @@ impl<E: Wire> Encoder for WireEncoder<E> {
     }
 }
 
-pub struct WireDecoder<D>(PhantomData<D>);
+pub(crate) struct WireDecoder<D>(PhantomData<D>);
 
 impl<D: Message + Default> Decoder for WireDecoder<D> {
     type Item = D;

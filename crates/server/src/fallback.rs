@@ -7,7 +7,7 @@ use axum::{
 
 use crate::status;
 
-pub async fn answer(request: Request<Body>) -> Response<Body> {
+pub(crate) async fn answer(request: Request<Body>) -> Response<Body> {
     let grpc =
         request.headers().get(header::CONTENT_TYPE).is_some_and(|t| t.as_bytes().starts_with(b"application/grpc"));
     if grpc {

@@ -20,14 +20,14 @@ pub enum FeatureError {
 
 /// What is on in this member, and what it wants for the cluster.
 #[derive(Debug, Clone)]
-pub struct Features {
+pub(crate) struct Features {
     gates: Gates,
     registry: Arc<Registry>,
     cluster: Settings,
 }
 
 impl Features {
-    pub fn from_flags(config: &Config) -> Result<Features, FeatureError> {
+    pub(crate) fn from_flags(config: &Config) -> Result<Features, FeatureError> {
         let registry = features::registry().map_err(|e| FeatureError::Table(e.to_string()))?;
         let resolved = registry
             .parse(Level::Server, features::VERSION, &config.feature_gates)
@@ -50,20 +50,20 @@ impl Features {
         Ok(features)
     }
 
-    pub fn enabled(&self, name: &str) -> bool {
+    pub(crate) fn enabled(&self, name: &str) -> bool {
         self.gates.enabled(name)
     }
 
-    pub fn registry(&self) -> &Registry {
+    pub(crate) fn registry(&self) -> &Registry {
         &self.registry
     }
 
-    pub fn metric_rows(&self) -> impl Iterator<Item = MetricRow> + '_ {
+    pub(crate) fn metric_rows(&self) -> impl Iterator<Item = MetricRow> + '_ {
         self.gates.metric_rows()
     }
 
     /// What the node needs to know of the cluster flags.
-    pub fn cluster_flags(&self) -> FeatureFlags {
+    pub(crate) fn cluster_flags(&self) -> FeatureFlags {
         let (own, judge) = (self.clone(), self.clone());
         let own: OwnFeatures = Arc::new(move |version| own.proposal(version));
         let check = move |version| judge.check_cluster_flags(version).map_err(|error| error.to_string());

@@ -20,11 +20,11 @@ use crate::{
     services::{Known, KvService, hot::HotKv},
 };
 
-pub type Kv = GrpcService<RequireService<Known<HotKv<KvServer<KvService>>>>>;
+pub(crate) type Kv = GrpcService<RequireService<Known<HotKv<KvServer<KvService>>>>>;
 
 /// What serves a port. Cheap to clone.
 #[derive(Clone)]
-pub struct Front {
+pub(crate) struct Front {
     grpc: Option<Grpc>,
     pages: Router,
 }
@@ -37,12 +37,12 @@ struct Grpc {
 
 impl Front {
     /// A port of pages alone.
-    pub fn pages(pages: Router) -> Front {
+    pub(crate) fn pages(pages: Router) -> Front {
         Front { grpc: None, pages }
     }
 
     /// `rest` has all services, for whoever speaks gRPC; `pages` is for all others.
-    pub fn new(kv: Kv, rest: Router, pages: Router) -> Front {
+    pub(crate) fn new(kv: Kv, rest: Router, pages: Router) -> Front {
         Front { grpc: Some(Grpc { kv, rest }), pages }
     }
 }

@@ -17,7 +17,7 @@ use crate::{
 
 /// Answers the questions of the HTTP probes.
 #[derive(Clone)]
-pub struct HealthOf(pub Context);
+pub(crate) struct HealthOf(pub Context);
 
 impl HealthOf {
     /// A read of one key that need not exist.
@@ -72,6 +72,6 @@ impl Health for HealthOf {
 }
 
 /// `grpc.health.v1.Health`: serving as long as the port is open, under the empty name.
-pub fn grpc() -> HealthServer<impl GrpcHealth> {
+pub(crate) fn grpc() -> HealthServer<impl GrpcHealth> {
     HealthServer::new(HealthService::from_health_reporter(HealthReporter::new()))
 }

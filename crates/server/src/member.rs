@@ -25,7 +25,7 @@ const MIN_CLUSTER_VERSION: &str = "3.0.0";
 const CONNECTED_LOOK: Duration = Duration::from_millis(50);
 const CONNECTED_LOOKS_MAX: usize = 100;
 
-pub struct Member {
+pub(crate) struct Member {
     pub part: Part,
     wire: Arc<Wire>,
     data_dir: DataDir,
@@ -33,7 +33,11 @@ pub struct Member {
 
 impl Member {
     /// Opens the data dir, or makes it, and starts the node. Nothing is sent or received yet.
-    pub async fn start(config: &Config, features: &Features, metrics: &Arc<Metrics>) -> Result<Member, RunError> {
+    pub(crate) async fn start(
+        config: &Config,
+        features: &Features,
+        metrics: &Arc<Metrics>,
+    ) -> Result<Member, RunError> {
         let data_dir = DataDir::new(&config.data_dir, config.wal_dir.clone());
         // As etcd: an election may pass while a connection comes about.
         let dial_timeout = Duration::from_secs(1) + config.election_timeout;
@@ -69,7 +73,7 @@ impl Member {
     }
 
     /// Others dial the peer URLs that the cluster records, and a start does not change these.
-    pub fn warn_of_unknown_peer_urls(&self, config: &Config) {
+    pub(crate) fn warn_of_unknown_peer_urls(&self, config: &Config) {
         let bound: Vec<String> = config.advertise_peer_urls.iter().map(ToString::to_string).collect();
         if let Some(recorded) = outdated_peer_urls(&self.part.node.cluster(), &bound) {
             tracing::warn!(
@@ -83,7 +87,7 @@ impl Member {
     }
 
     /// From here on peers reach this member, and it reaches them.
-    pub fn serve_peers(&self, ports: impl Iterator<Item = (TcpListener, String)>, tasks: &mut JoinSet<()>) {
+    pub(crate) fn serve_peers(&self, ports: impl Iterator<Item = (TcpListener, String)>, tasks: &mut JoinSet<()>) {
         self.wire.attach(Arc::new(Local { part: self.part.clone(), data_dir: self.data_dir.clone() }));
         for (listener, url) in ports {
             tracing::info!(address = %url, "serving peer traffic");
@@ -92,7 +96,7 @@ impl Member {
     }
 
     /// As soon as others are connected, if that is soon.
-    pub fn shorten_first_election(&self, stopped: watch::Receiver<bool>) -> impl Future<Output = ()> + use<> {
+    pub(crate) fn shorten_first_election(&self, stopped: watch::Receiver<bool>) -> impl Future<Output = ()> + use<> {
         let (node, transport) = (self.part.node.clone(), self.wire.transport().clone());
         let work = async move {
             for _ in 0..CONNECTED_LOOKS_MAX {
@@ -106,7 +110,7 @@ impl Member {
     }
 
     /// Becomes a member that others know of. Waits for a leader as long as it takes.
-    pub async fn join(&self, features: &Features) -> Result<(), RunError> {
+    pub(crate) async fn join(&self, features: &Features) -> Result<(), RunError> {
         let node = &self.part.node;
         if features.enabled("InitialCorruptCheck") {
             self.part.check_at_start().await.map_err(RunError::Failed)?;
@@ -133,7 +137,7 @@ impl Member {
     }
 
     /// Starts the loops that only a leader acts in; every member may come to lead.
-    pub fn keep_watch(
+    pub(crate) fn keep_watch(
         &self,
         config: &Config,
         features: &Features,
@@ -184,17 +188,17 @@ impl Member {
     }
 
     /// So that the cluster need not wait for an election when this member stops.
-    pub async fn hand_over(&self) {
+    pub(crate) async fn hand_over(&self) {
         if let Err(error) = self.part.node.hand_over_leadership().await {
             tracing::warn!(%error, "leadership transfer failed");
         }
     }
 
-    pub fn disconnect(&self) {
+    pub(crate) fn disconnect(&self) {
         self.wire.transport().stop();
     }
 
-    pub async fn stop(&self) {
+    pub(crate) async fn stop(&self) {
         let node = self.part.node.clone();
         if tokio::task::spawn_blocking(move || node.stop()).await.is_err() {
             tracing::error!("failed to stop the member");

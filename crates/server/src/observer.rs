@@ -17,7 +17,7 @@ use crate::{
 };
 
 /// Counts for whoever scrapes.
-pub struct MetricsObserver(pub Arc<Metrics>);
+pub(crate) struct MetricsObserver(pub Arc<Metrics>);
 
 impl node::Observer for MetricsObserver {
     fn log_saved(&self, saved: &wal::Saved) {
@@ -106,7 +106,7 @@ impl storage::Observer for MetricsObserver {
 }
 
 /// Sets what stays, and has the rest asked for at every scrape.
-pub fn attach(metrics: &Metrics, node: &Arc<Node>, features: &Features) {
+pub(crate) fn attach(metrics: &Metrics, node: &Arc<Node>, features: &Features) {
     metrics.server.set_version(VERSION);
     metrics.server.set_id(node.member_id().0);
     for row in features.metric_rows() {

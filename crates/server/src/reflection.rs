@@ -2,7 +2,7 @@
 
 use tonic_reflection::server::v1::{ServerReflection, ServerReflectionServer};
 
-pub fn service() -> ServerReflectionServer<impl ServerReflection> {
+pub(crate) fn service() -> ServerReflectionServer<impl ServerReflection> {
     tonic_reflection::server::Builder::configure()
         .register_encoded_file_descriptor_set(proto::DESCRIPTORS)
         .build_v1()

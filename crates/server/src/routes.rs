@@ -31,7 +31,7 @@ use crate::{
     },
 };
 
-pub struct Routes {
+pub(crate) struct Routes {
     kv: Kv,
     /// All services, KV too: for the gateway, and for gRPC over HTTP/1.
     grpc: Router,
@@ -41,7 +41,7 @@ pub struct Routes {
 }
 
 impl Routes {
-    pub fn new(context: &Context, config: &Config, metrics: &Arc<Metrics>) -> Routes {
+    pub(crate) fn new(context: &Context, config: &Config, metrics: &Arc<Metrics>) -> Routes {
         let (counts, requires) =
             (GrpcLayer::new(metrics.grpc.clone(), guard(context)), RequireLayer::new(context.clone()));
         let kv = counts.layer(requires.layer(Known::new(kv(context))));
@@ -49,18 +49,17 @@ impl Routes {
         let both = tower::layer::layer_fn(move |route| counts.layer(requires.layer(route)));
         let grpc = services(context).layer(both);
         let pages = http::routes(Arc::new(HealthOf(context.clone())), metrics.clone());
-        let pages = match config.enable_grpc_gateway {
-            true => {
-                let limits = gateway::Limits::for_messages(context.message_bytes_max());
-                pages.merge(gateway::router(grpc.clone(), limits))
-            }
-            false => pages,
+        let pages = if config.enable_grpc_gateway {
+            let limits = gateway::Limits::for_messages(context.message_bytes_max());
+            pages.merge(gateway::router(grpc.clone(), limits))
+        } else {
+            pages
         };
         Routes { kv, grpc, pages, access: http::Access::of(config) }
     }
 
     /// What a port for clients serves; the pages may have ports of their own.
-    pub fn clients(&self, with_pages: bool) -> Front {
+    pub(crate) fn clients(&self, with_pages: bool) -> Front {
         let grpc = self.grpc.clone();
         let all = if with_pages { grpc.clone().merge(self.pages.clone()) } else { grpc.clone() };
         let all = self.access.clone().wrap(all.fallback(crate::fallback::answer));
@@ -68,7 +67,7 @@ impl Routes {
     }
 
     /// What a port for pages alone serves.
-    pub fn pages(&self) -> Front {
+    pub(crate) fn pages(&self) -> Front {
         Front::pages(http::finish(self.pages.clone(), self.access.clone()))
     }
 }

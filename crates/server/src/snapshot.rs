@@ -20,7 +20,7 @@ const CHUNK_BYTES: usize = 32 * 1024;
 
 /// The pieces of the file. One is read when the one before it has been taken, so a slow client holds a view of the
 /// database, but neither memory nor a thread.
-pub struct Pieces {
+pub(crate) struct Pieces {
     snapshot: Snapshot,
     version: String,
     /// `None` when the digest is sent.
@@ -30,7 +30,7 @@ pub struct Pieces {
 
 impl Pieces {
     /// Commits what is applied, so it may block.
-    pub fn open(backend: &Backend) -> Result<Pieces, Status> {
+    pub(crate) fn open(backend: &Backend) -> Result<Pieces, Status> {
         let version = schema::meta::storage_version(&backend.view()).map_err(|e| status::unknown(e.to_string()))?;
         let version = version.map(|v| v.stored()).unwrap_or_default();
         let snapshot = backend.snapshot().map_err(|e| status::unknown(e.to_string()))?;

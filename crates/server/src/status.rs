@@ -11,7 +11,7 @@ use crate::cluster::{LeaderError, ReconfigureFailure};
 /// An answer that is an error, by the name etcd's clients know it.
 macro_rules! statuses {
     ($($name:ident: $code:ident $text:literal,)*) => {
-        $(pub fn $name() -> Status { Status::new(Code::$code, $text) })*
+        $(pub(crate) fn $name() -> Status { Status::new(Code::$code, $text) })*
 
         /// Every status this server makes by name, for the golden table.
         #[cfg(test)]
@@ -86,16 +86,16 @@ statuses! {
 }
 
 /// Something that etcd has no name for.
-pub fn unknown(text: impl Into<String>) -> Status {
+pub(crate) fn unknown(text: impl Into<String>) -> Status {
     Status::new(Code::Unknown, text)
 }
 
 /// As grpc-go words it.
-pub fn message_too_large(found: usize, max: usize) -> Status {
+pub(crate) fn message_too_large(found: usize, max: usize) -> Status {
     Status::new(Code::ResourceExhausted, format!("grpc: received message larger than max ({found} vs. {max})"))
 }
 
-pub fn from_mvcc(error: &mvcc::Error) -> Status {
+pub(crate) fn from_mvcc(error: &mvcc::Error) -> Status {
     match error {
         mvcc::Error::Compacted { .. } => compacted(),
         mvcc::Error::FutureRevision { .. } => future_revision(),
@@ -105,7 +105,7 @@ pub fn from_mvcc(error: &mvcc::Error) -> Status {
     }
 }
 
-pub fn from_check(error: &RequestError) -> Status {
+pub(crate) fn from_check(error: &RequestError) -> Status {
     match error {
         RequestError::EmptyKey => empty_key(),
         RequestError::EmptyOperation => key_not_found(),
@@ -120,13 +120,13 @@ pub fn from_check(error: &RequestError) -> Status {
 }
 
 /// The answer to a call of a method that the service does not have.
-pub fn unknown_method(path: &str) -> http::Response<tonic::body::Body> {
+pub(crate) fn unknown_method(path: &str) -> http::Response<tonic::body::Body> {
     let (service, method) = service_and_method(path);
     Status::unimplemented(format!("unknown method {method} for service {service}")).into_http()
 }
 
 /// The answer to a call of a service that is not there.
-pub fn unknown_service(path: &str) -> http::Response<tonic::body::Body> {
+pub(crate) fn unknown_service(path: &str) -> http::Response<tonic::body::Body> {
     Status::unimplemented(format!("unknown service {}", service_and_method(path).0)).into_http()
 }
 
@@ -134,7 +134,7 @@ fn service_and_method(path: &str) -> (&str, &str) {
     path.trim_start_matches('/').rsplit_once('/').unwrap_or((path, ""))
 }
 
-pub fn from_lease(error: lease::Error) -> Status {
+pub(crate) fn from_lease(error: lease::Error) -> Status {
     match error {
         lease::Error::NotFound => lease_not_found(),
         lease::Error::Exists => lease_exists(),
@@ -143,7 +143,7 @@ pub fn from_lease(error: lease::Error) -> Status {
     }
 }
 
-pub fn from_propose(error: &ProposeError) -> Status {
+pub(crate) fn from_propose(error: &ProposeError) -> Status {
     match error {
         ProposeError::TooLarge => request_too_large(),
         ProposeError::TooManyRequests => too_many_requests(),
@@ -155,7 +155,7 @@ pub fn from_propose(error: &ProposeError) -> Status {
     }
 }
 
-pub fn from_read(error: ReadError) -> Status {
+pub(crate) fn from_read(error: ReadError) -> Status {
     match error {
         ReadError::Timeout => timeout(),
         ReadError::Stopped => stopped(),
@@ -178,7 +178,7 @@ fn from_change(error: ChangeError) -> Status {
     }
 }
 
-pub fn from_reconfigure(error: &ReconfigureFailure) -> Status {
+pub(crate) fn from_reconfigure(error: &ReconfigureFailure) -> Status {
     match error {
         ReconfigureFailure::Propose(error) => from_propose(error),
         ReconfigureFailure::Check(error) => match error {
@@ -192,7 +192,7 @@ pub fn from_reconfigure(error: &ReconfigureFailure) -> Status {
     }
 }
 
-pub fn from_leader(error: &LeaderError) -> Status {
+pub(crate) fn from_leader(error: &LeaderError) -> Status {
     match error {
         LeaderError::NoLeader => no_leader(),
         LeaderError::Timeout => timeout(),
@@ -209,7 +209,7 @@ pub fn from_leader(error: &LeaderError) -> Status {
     }
 }
 
-pub fn from_move(error: MoveError) -> Status {
+pub(crate) fn from_move(error: MoveError) -> Status {
     match error {
         MoveError::NotLeader => not_leader(),
         MoveError::BadTransferee => bad_leader_transferee(),
@@ -233,7 +233,7 @@ fn from_apply(error: &ApplyError) -> Status {
     }
 }
 
-pub fn from_auth(error: auth::Error) -> Status {
+pub(crate) fn from_auth(error: auth::Error) -> Status {
     match error {
         auth::Error::AuthFailed => auth_failed(),
         auth::Error::AuthNotEnabled => auth_not_enabled(),
@@ -261,7 +261,7 @@ pub fn from_auth(error: auth::Error) -> Status {
 #[error("a required cluster feature is off")]
 struct FeatureRefusal;
 
-pub fn is_feature_refusal(status: &Status) -> bool {
+pub(crate) fn is_feature_refusal(status: &Status) -> bool {
     std::error::Error::source(status).is_some_and(|source| source.is::<FeatureRefusal>())
 }
 
@@ -272,12 +272,12 @@ fn feature_refusal(text: String) -> Status {
 }
 
 /// A feature that a request needs is off where it was judged.
-pub fn feature_off(feature: &str) -> Status {
+pub(crate) fn feature_off(feature: &str) -> Status {
     feature_refusal(format!("lockgate: cluster feature {feature} is off; `lockgatectl endpoint featuregate` says why"))
 }
 
 /// A call that requires what nobody knows must not happen.
-pub fn required_unknown(name: &str) -> Status {
+pub(crate) fn required_unknown(name: &str) -> Status {
     let known = membership::features::FEATURES.iter().filter(|row| row.level == featuregate::Level::Cluster);
     let known: Vec<_> = known.map(|row| row.name).collect();
     feature_refusal(format!(
@@ -287,7 +287,7 @@ pub fn required_unknown(name: &str) -> Status {
 }
 
 /// Metadata that names no features.
-pub fn bad_requirement(found: &str) -> Status {
+pub(crate) fn bad_requirement(found: &str) -> Status {
     let text = format!(
         "lockgate: metadata require-feature holds {found:?}, which is no name of a feature; \
          send names such as AtomicIncrement, one in each value or separated by commas"
@@ -296,7 +296,7 @@ pub fn bad_requirement(found: &str) -> Status {
 }
 
 /// A feature cannot be on at this cluster version.
-pub fn feature_needs_version(feature: &str, version: Option<proto::Version>) -> Status {
+pub(crate) fn feature_needs_version(feature: &str, version: Option<proto::Version>) -> Status {
     let at = version.map_or("not decided".to_owned(), |v| v.to_string());
     let since = membership::gate::GATE_SINCE;
     feature_refusal(format!(
@@ -304,7 +304,7 @@ pub fn feature_needs_version(feature: &str, version: Option<proto::Version>) -> 
     ))
 }
 
-pub fn unknown_feature(name: &str, version: &str, known: &[String]) -> Status {
+pub(crate) fn unknown_feature(name: &str, version: &str, known: &[String]) -> Status {
     let text = format!(
         "lockgate: {name:?} is no cluster feature at cluster version {version}; the features are {}",
         known.join(", ")
@@ -312,13 +312,13 @@ pub fn unknown_feature(name: &str, version: &str, known: &[String]) -> Status {
     Status::new(Code::InvalidArgument, text)
 }
 
-pub fn storage_on_its_way(storage: proto::Version, cluster: proto::Version) -> Status {
+pub(crate) fn storage_on_its_way(storage: proto::Version, cluster: proto::Version) -> Status {
     let text =
         format!("lockgate: the database is on its way from version {storage} to {cluster}; try again in a moment");
     Status::new(Code::Unavailable, text)
 }
 
-pub fn history_gone(from: u64, oldest: u64) -> Status {
+pub(crate) fn history_gone(from: u64, oldest: u64) -> Status {
     let text = format!("lockgate: the history of the feature gate begins at index {oldest}; {from} is no longer known");
     Status::new(Code::OutOfRange, text)
 }

@@ -41,7 +41,7 @@ struct Inside {
 }
 
 /// Gives the current thread, which must be all of its runtime, a mailbox. What is returned empties it, without end.
-pub fn open_mailbox() -> impl Future<Output = ()> {
+pub(crate) fn open_mailbox() -> impl Future<Output = ()> {
     static NEXT: AtomicUsize = AtomicUsize::new(NOWHERE + 1);
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
     let mailbox = Arc::new(Mailbox { number, inside: Mutex::default() });
@@ -143,7 +143,7 @@ impl<F: Future> Future for Gathered<F> {
 
 /// Runs the calls of a connection, each woken through the thread's mailbox if there is one.
 #[derive(Debug, Clone, Copy)]
-pub struct Executor;
+pub(crate) struct Executor;
 
 impl<F> hyper::rt::Executor<F> for Executor
 where

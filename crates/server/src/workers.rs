@@ -21,14 +21,14 @@ const NEXT_TIMER: Duration = Duration::from_secs(1);
 type Job = Box<dyn FnOnce() + Send>;
 
 /// Cheap to share; the threads end when it is dropped and their connections are done.
-pub struct Workers {
+pub(crate) struct Workers {
     jobs: Vec<UnboundedSender<Job>>,
     next: AtomicUsize,
 }
 
 impl Workers {
     /// As many threads as there are cores.
-    pub fn start() -> io::Result<Workers> {
+    pub(crate) fn start() -> io::Result<Workers> {
         let count = thread::available_parallelism().map_or(2, usize::from);
         let mut jobs = Vec::with_capacity(count);
         for i in 0..count {
@@ -41,7 +41,7 @@ impl Workers {
     }
 
     /// Runs `job` on the next thread, in its runtime: what it spawns stays there.
-    pub fn run(&self, job: impl FnOnce() + Send + 'static) {
+    pub(crate) fn run(&self, job: impl FnOnce() + Send + 'static) {
         let i = self.next.fetch_add(1, Ordering::Relaxed) % self.jobs.len();
         // The thread lives as long as we hold its sender.
         let _ = self.jobs[i].send(Box::new(job));

@@ -1,4 +1,5 @@
 //! What must hold at every moment: one leader a term, one log, equal state at equal index, leases that last.
+#![expect(clippy::disallowed_types, reason = "looked up by key, never iterated")]
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
@@ -24,15 +25,15 @@ impl std::fmt::Display for Violation {
     }
 }
 
-pub type Checked = Result<(), Violation>;
+pub(crate) type Checked = Result<(), Violation>;
 
-pub fn violation<T>(text: impl Into<String>) -> Result<T, Violation> {
+pub(crate) fn violation<T>(text: impl Into<String>) -> Result<T, Violation> {
     Err(Violation(text.into()))
 }
 
 /// What must be equal at equal applied index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct State {
+pub(crate) struct State {
     /// hashkv.
     pub keys: u32,
     pub revision: i64,
@@ -42,7 +43,7 @@ pub struct State {
 }
 
 #[derive(Default)]
-pub struct Checks {
+pub(crate) struct Checks {
     leaders: BTreeMap<u64, MemberId>,
     /// By index and term.
     entries: HashMap<(u64, u64), u64>,
@@ -55,23 +56,23 @@ pub struct Checks {
 }
 
 impl Checks {
-    pub fn leader(&mut self, term: u64, id: MemberId) -> Checked {
+    pub(crate) fn leader(&mut self, term: u64, id: MemberId) -> Checked {
         match *self.leaders.entry(term).or_insert(id) {
             first if first == id => Ok(()),
             first => violation(format!("term {term} has two leaders, {first} and {id}")),
         }
     }
 
-    pub fn terms_with_leader(&self) -> usize {
+    pub(crate) fn terms_with_leader(&self) -> usize {
         self.leaders.len()
     }
 
-    pub fn last_committed(&self) -> u64 {
+    pub(crate) fn last_committed(&self) -> u64 {
         self.committed.last_key_value().map_or(0, |(index, _)| *index)
     }
 
     /// An entry on its way to another member's log.
-    pub fn logged(&mut self, entry: &raftpb::Entry) -> Checked {
+    pub(crate) fn logged(&mut self, entry: &raftpb::Entry) -> Checked {
         let (at, hash) = ((entry.index(), entry.term()), contents(entry));
         match *self.entries.entry(at).or_insert(hash) {
             first if first == hash => Ok(()),
@@ -80,7 +81,7 @@ impl Checks {
     }
 
     /// An entry that a member applies.
-    pub fn applied(&mut self, id: MemberId, entry: &raftpb::Entry, now: u64) -> Checked {
+    pub(crate) fn applied(&mut self, id: MemberId, entry: &raftpb::Entry, now: u64) -> Checked {
         self.logged(entry)?;
         let (index, found) = (entry.index(), (entry.term(), contents(entry)));
         match self.committed.get(&index) {
@@ -99,7 +100,7 @@ impl Checks {
     }
 
     /// The state of a member that has applied everything up to `index`.
-    pub fn state(&mut self, index: u64, state: State, id: MemberId) -> Checked {
+    pub(crate) fn state(&mut self, index: u64, state: State, id: MemberId) -> Checked {
         let (first, by) = *self.states.entry(index).or_insert((state, id));
         if first == state {
             return Ok(());
@@ -118,7 +119,7 @@ fn contents(entry: &raftpb::Entry) -> u64 {
 
 /// Leases end when nobody renews them, and not before.
 #[derive(Default)]
-pub struct Leases {
+pub(crate) struct Leases {
     /// Until when clients rely on a lease, in microseconds.
     promised: BTreeMap<i64, u64>,
     /// When the end of a lease was first applied.
@@ -129,7 +130,7 @@ pub struct Leases {
 
 impl Leases {
     /// A client has been told, of what it asked for at `asked`, that the lease lives for `ttl` seconds.
-    pub fn promise(&mut self, id: i64, asked: u64, ttl: i64) -> Checked {
+    pub(crate) fn promise(&mut self, id: i64, asked: u64, ttl: i64) -> Checked {
         let until = asked + ttl.max(0) as u64 * crate::clock::SECOND;
         let promised = self.promised.entry(id).or_default();
         *promised = until.max(*promised);
@@ -137,12 +138,12 @@ impl Leases {
     }
 
     /// A client lets a lease go.
-    pub fn revoke(&mut self, id: i64) {
+    pub(crate) fn revoke(&mut self, id: i64) {
         self.revoked.insert(id);
     }
 
     /// A client was told that a lease does not exist.
-    pub fn told_gone(&self, id: i64, now: u64) -> Checked {
+    pub(crate) fn told_gone(&self, id: i64, now: u64) -> Checked {
         match self.promised.get(&id) {
             Some(until) if *until > now && !self.revoked.contains(&id) => violation(format!(
                 "lease {id} is said not to exist at {now} µs, but was promised to live until {until} µs"
@@ -151,7 +152,7 @@ impl Leases {
         }
     }
 
-    pub fn latest_promise(&self) -> u64 {
+    pub(crate) fn latest_promise(&self) -> u64 {
         self.promised.values().copied().max().unwrap_or(0)
     }
 

@@ -21,14 +21,14 @@ use crate::{
 const KEYS: u64 = 4;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub(crate) enum Kind {
     Keys,
     Leases,
     /// Changes members and versions; acts when faults say so.
     Admin,
 }
 
-pub struct Client {
+pub(crate) struct Client {
     kind: Kind,
     pending: Option<Pending>,
     /// What this client believes the keys hold.
@@ -42,7 +42,7 @@ pub struct Client {
 
 /// What a client has asked for.
 #[derive(Debug, Clone)]
-pub enum Request {
+pub(crate) enum Request {
     Key { key: String, effect: Effect },
     Compact(i64),
     Grant(i64, i64),

@@ -5,30 +5,34 @@ use std::{
     time::{Duration, Instant},
 };
 
-pub const MS: u64 = 1_000;
-pub const SECOND: u64 = 1_000 * MS;
+pub(crate) const MS: u64 = 1_000;
+pub(crate) const SECOND: u64 = 1_000 * MS;
 
-pub struct SimClock {
+pub(crate) struct SimClock {
     base: Instant,
     us: AtomicU64,
 }
 
 impl Default for SimClock {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "an `Instant` has no other origin; only differences from it are used"
+    )]
     fn default() -> Self {
         SimClock { base: Instant::now(), us: AtomicU64::new(0) }
     }
 }
 
 impl SimClock {
-    pub fn set(&self, us: u64) {
+    pub(crate) fn set(&self, us: u64) {
         self.us.store(us, Ordering::Relaxed);
     }
 
-    pub fn us(&self) -> u64 {
+    pub(crate) fn us(&self) -> u64 {
         self.us.load(Ordering::Relaxed)
     }
 
-    pub fn us_of(&self, instant: Instant) -> u64 {
+    pub(crate) fn us_of(&self, instant: Instant) -> u64 {
         instant.saturating_duration_since(self.base).as_micros() as u64
     }
 }

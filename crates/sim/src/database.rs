@@ -15,23 +15,23 @@ use random::Random;
 use crate::machine::kept_percent;
 
 /// Opens files of one member and can crash them all.
-pub struct DatabaseDisks {
+pub(crate) struct DatabaseDisks {
     power: Arc<Power>,
     open: Mutex<Vec<Arc<DatabaseDisk>>>,
 }
 
 impl DatabaseDisks {
-    pub fn new(power: Arc<Power>) -> DatabaseDisks {
+    pub(crate) fn new(power: Arc<Power>) -> DatabaseDisks {
         DatabaseDisks { power, open: Mutex::default() }
     }
 
     /// The process has ended, and the system has written what it had cached.
-    pub fn forget(&self) {
+    pub(crate) fn forget(&self) {
         lock(&self.open).clear();
     }
 
     /// The power was cut. Nobody has a file open or mapped any more.
-    pub fn crash(&self, random: &mut Random) -> io::Result<()> {
+    pub(crate) fn crash(&self, random: &mut Random) -> io::Result<()> {
         lock(&self.open).drain(..).try_for_each(|disk| disk.crash(random))
     }
 }

@@ -6,12 +6,12 @@ use proto::raftpb;
 
 /// A machine, by number, as of one start. What is meant for an earlier start is void.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Place {
+pub(crate) struct Place {
     pub machine: usize,
     pub incarnation: u64,
 }
 
-pub enum Event {
+pub(crate) enum Event {
     /// The raft loop looks at its inputs and the clock.
     Pass(Place),
     /// The apply loop takes one piece of work.
@@ -55,7 +55,7 @@ pub enum Event {
 }
 
 #[derive(Debug, Clone, Copy)]
-pub enum Mend {
+pub(crate) enum Mend {
     Links,
     Disk(usize),
     Apply(usize),
@@ -90,19 +90,19 @@ impl Ord for Scheduled {
 }
 
 #[derive(Default)]
-pub struct Queue {
+pub(crate) struct Queue {
     heap: BinaryHeap<Scheduled>,
     sequence: u64,
 }
 
 impl Queue {
-    pub fn push(&mut self, at: u64, event: Event) {
+    pub(crate) fn push(&mut self, at: u64, event: Event) {
         self.sequence += 1;
         self.heap.push(Scheduled { at, sequence: self.sequence, event });
     }
 
     /// The next event that is not after `until`.
-    pub fn pop(&mut self, until: u64) -> Option<(u64, Event)> {
+    pub(crate) fn pop(&mut self, until: u64) -> Option<(u64, Event)> {
         if self.heap.peek().is_none_or(|next| next.at > until) {
             return None;
         }

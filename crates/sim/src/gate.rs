@@ -30,23 +30,23 @@ const FEATURES: [&str; 2] = ["AtomicIncrement", "PersistedLeaseCheckpoints"];
 const SETTLED: u64 = 30 * SECOND;
 
 /// A member's flags.
-pub type Flags = BTreeMap<String, bool>;
+pub(crate) type Flags = BTreeMap<String, bool>;
 
 /// Mostly on, so that members come to agree now and then.
-pub fn draw_flags(random: &mut Random) -> Flags {
+pub(crate) fn draw_flags(random: &mut Random) -> Flags {
     FEATURES.iter().map(|name| ((*name).to_owned(), random.percent(85))).collect()
 }
 
-pub fn flags_of(flags: &Flags) -> FeatureFlags {
+pub(crate) fn flags_of(flags: &Flags) -> FeatureFlags {
     let flags = flags.clone();
     FeatureFlags { own: Arc::new(move |_| flags.clone()), check: Arc::new(|_| Ok(())) }
 }
 
 /// Waits until its member may propose.
-pub struct Begin(Pin<Box<dyn Future<Output = ()>>>);
+pub(crate) struct Begin(Pin<Box<dyn Future<Output = ()>>>);
 
 impl Begin {
-    pub fn new(node: Arc<Node>) -> Begin {
+    pub(crate) fn new(node: Arc<Node>) -> Begin {
         Begin(Box::pin(async move {
             // An error is the member's end, which is found elsewhere.
             let _ = node.begin_proposing_features().await;
@@ -54,14 +54,14 @@ impl Begin {
     }
 
     /// True when there is nothing more to wait for.
-    pub fn poll(&mut self) -> bool {
+    pub(crate) fn poll(&mut self) -> bool {
         self.0.as_mut().poll(&mut Context::from_waker(Waker::noop())) == Poll::Ready(())
     }
 }
 
 /// What was seen of gates and versions, by index.
 #[derive(Default)]
-pub struct Gates {
+pub(crate) struct Gates {
     states: BTreeMap<u64, (GateState, MemberId)>,
     /// As of the last committed entry.
     version: Option<Version>,
@@ -69,7 +69,7 @@ pub struct Gates {
 
 impl Gates {
     /// The next committed entry may need no more than the cluster version that it is written under.
-    pub fn committed(&mut self, entry: &raftpb::Entry) -> Checked {
+    pub(crate) fn committed(&mut self, entry: &raftpb::Entry) -> Checked {
         if let Err(why @ NotYet { reason: Reason::Newer { .. }, .. }) = may_log(entry, self.version) {
             return violation(format!("the log holds what it may not, at index {}: {why}", entry.index()));
         }
@@ -82,7 +82,7 @@ impl Gates {
     }
 
     /// The gate of a member that has applied everything up to `index`.
-    pub fn seen(&mut self, index: u64, node: &Node, id: MemberId) -> Checked {
+    pub(crate) fn seen(&mut self, index: u64, node: &Node, id: MemberId) -> Checked {
         let cluster = node.cluster();
         if let Err(broken) = cluster.check_gate() {
             return violation(format!("{id} at index {index}: {broken}"));

@@ -22,7 +22,7 @@ use crate::{
 
 /// How members of one run are set up.
 #[derive(Debug, Clone)]
-pub struct Settings {
+pub(crate) struct Settings {
     pub snapshot_count: u64,
     pub catch_up_entries: u64,
     pub segment_bytes: u64,
@@ -31,13 +31,13 @@ pub struct Settings {
     pub compaction_batch: usize,
 }
 
-pub const TICK: Duration = Duration::from_millis(100);
-pub const ELECTION_TICKS: usize = 10;
+pub(crate) const TICK: Duration = Duration::from_millis(100);
+pub(crate) const ELECTION_TICKS: usize = 10;
 const BINARY_VERSION: Version = Version::new(3, 8);
 /// 2023, or so.
 const WALL_CLOCK: Duration = Duration::from_secs(1_700_000_000);
 
-pub struct Machine {
+pub(crate) struct Machine {
     pub id: MemberId,
     pub identity: Identity,
     pub power: Arc<Power>,
@@ -67,7 +67,7 @@ pub struct Machine {
 }
 
 impl Machine {
-    pub fn new(id: MemberId, identity: Identity, root: &Path) -> Machine {
+    pub(crate) fn new(id: MemberId, identity: Identity, root: &Path) -> Machine {
         let power = Arc::new(Power::default());
         Machine {
             id,
@@ -91,12 +91,17 @@ impl Machine {
         }
     }
 
-    pub fn dir(&self) -> &DataDir {
+    pub(crate) fn dir(&self) -> &DataDir {
         &self.dir
     }
 
     /// Starts the member. A failure is one of the power, or a fault of the member.
-    pub fn start(&mut self, settings: &Settings, clock: &Arc<SimClock>, random: &mut Random) -> Result<(), StartError> {
+    pub(crate) fn start(
+        &mut self,
+        settings: &Settings,
+        clock: &Arc<SimClock>,
+        random: &mut Random,
+    ) -> Result<(), StartError> {
         self.incarnation += 1;
         (self.busy_until, self.paused_until, self.pass_at, self.applying) = (0, 0, None, false);
         self.outbox = Arc::new(Outbox::new(self.power.clone()));
@@ -160,7 +165,7 @@ impl Machine {
     }
 
     /// The power is cut: what was not synced is lost, all of it or some of its sectors.
-    pub fn crash(&mut self, random: &mut Random) -> io::Result<()> {
+    pub(crate) fn crash(&mut self, random: &mut Random) -> io::Result<()> {
         (self.member, self.begin) = (None, None);
         self.power.restore();
         let odds = kept_percent(random);
@@ -169,18 +174,18 @@ impl Machine {
     }
 
     /// The process is killed: what it had given to the system stays, synced or not.
-    pub fn kill(&mut self) {
+    pub(crate) fn kill(&mut self) {
         (self.member, self.begin) = (None, None);
         self.power.restore();
         self.databases.forget();
     }
 
-    pub fn is_up(&self) -> bool {
+    pub(crate) fn is_up(&self) -> bool {
         self.member.is_some()
     }
 }
 
 /// How many of the sectors that were not synced a power cut leaves: often none, at times all.
-pub fn kept_percent(random: &mut Random) -> u64 {
+pub(crate) fn kept_percent(random: &mut Random) -> u64 {
     random.pick(&[0, 0, 50, 90, 100]).copied().unwrap_or(0)
 }

@@ -1,4 +1,5 @@
 //! `cargo run -p sim -- --seeds 1000`: runs seeds until one fails, and says how to repeat it.
+#![expect(clippy::disallowed_methods, reason = "the summary says how long the run took")]
 
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},

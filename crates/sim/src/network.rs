@@ -11,7 +11,7 @@ use proto::raftpb;
 
 use memdisk::Power;
 
-pub enum Outgoing {
+pub(crate) enum Outgoing {
     Message(raftpb::Message),
     Snapshot(raftpb::Message, Database),
     /// To a member that this one does not know.
@@ -19,7 +19,7 @@ pub enum Outgoing {
 }
 
 /// One member's way out.
-pub struct Outbox {
+pub(crate) struct Outbox {
     power: Arc<Power>,
     inner: Mutex<Inner>,
 }
@@ -34,19 +34,19 @@ struct Inner {
 }
 
 impl Outbox {
-    pub fn new(power: Arc<Power>) -> Outbox {
+    pub(crate) fn new(power: Arc<Power>) -> Outbox {
         Outbox { power, inner: Mutex::default() }
     }
 
     /// As the peer's server does: who is not known yet can still be answered.
-    pub fn learn(&self, id: MemberId) {
+    pub(crate) fn learn(&self, id: MemberId) {
         let mut inner = self.lock();
         if !inner.remotes.contains(&id) {
             inner.remotes.push(id);
         }
     }
 
-    pub fn take(&self) -> Vec<(u64, Outgoing)> {
+    pub(crate) fn take(&self) -> Vec<(u64, Outgoing)> {
         std::mem::take(&mut self.lock().sent)
     }
 

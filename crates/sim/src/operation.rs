@@ -18,7 +18,7 @@ use proto::{
 
 /// What came of an operation.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Answer {
+pub(crate) enum Answer {
     /// What the key held before, and the store's revision.
     Key { seen: Option<Value>, revision: i64 },
     /// A lease that lives for so many seconds more, or does not exist.
@@ -31,7 +31,7 @@ pub enum Answer {
     Unknown,
 }
 
-pub async fn key_operation(node: Arc<Node>, key: String, effect: Effect) -> Answer {
+pub(crate) async fn key_operation(node: Arc<Node>, key: String, effect: Effect) -> Answer {
     match effect {
         Effect::Read => read(&node, key).await,
         Effect::Write(Some(value)) => put(&node, key, value, 0).await,
@@ -104,7 +104,7 @@ async fn swap(node: &Node, key: String, expected: Option<Value>, new: Value) -> 
     }
 }
 
-pub async fn compact(node: Arc<Node>, revision: i64) -> Answer {
+pub(crate) async fn compact(node: Arc<Node>, revision: i64) -> Answer {
     let compaction = CompactionRequest { revision, physical: false };
     match node.propose(InternalRaftRequest { compaction: Some(compaction), ..Default::default() }).await {
         Ok(_) => Answer::Done,
@@ -112,7 +112,7 @@ pub async fn compact(node: Arc<Node>, revision: i64) -> Answer {
     }
 }
 
-pub async fn grant(node: Arc<Node>, id: i64, ttl: i64) -> Answer {
+pub(crate) async fn grant(node: Arc<Node>, id: i64, ttl: i64) -> Answer {
     match node
         .propose(InternalRaftRequest { lease_grant: Some(LeaseGrantRequest { id, ttl }), ..Default::default() })
         .await
@@ -122,7 +122,7 @@ pub async fn grant(node: Arc<Node>, id: i64, ttl: i64) -> Answer {
     }
 }
 
-pub async fn revoke(node: Arc<Node>, id: i64) -> Answer {
+pub(crate) async fn revoke(node: Arc<Node>, id: i64) -> Answer {
     match node
         .propose(InternalRaftRequest { lease_revoke: Some(LeaseRevokeRequest { id }), ..Default::default() })
         .await
@@ -132,19 +132,19 @@ pub async fn revoke(node: Arc<Node>, id: i64) -> Answer {
     }
 }
 
-pub async fn renew(node: Arc<Node>, id: i64) -> Answer {
+pub(crate) async fn renew(node: Arc<Node>, id: i64) -> Answer {
     match node.renew_lease(id).await {
         Ok(ttl) => Answer::Lease(ttl),
         Err(_) => Answer::Unknown,
     }
 }
 
-pub async fn attach(node: Arc<Node>, id: i64, key: String, value: Value) -> Answer {
+pub(crate) async fn attach(node: Arc<Node>, id: i64, key: String, value: Value) -> Answer {
     put(&node, key, value, id).await
 }
 
 /// A change of the members, or a request that is no client's.
-pub async fn admin(node: Arc<Node>, change: Admin) -> Answer {
+pub(crate) async fn admin(node: Arc<Node>, change: Admin) -> Answer {
     let result = match change {
         Admin::Members(change) => node.change_members(&change).await,
         Admin::Request(request) => node.propose(*request).await.map(drop),
@@ -156,7 +156,7 @@ pub async fn admin(node: Arc<Node>, change: Admin) -> Answer {
     }
 }
 
-pub enum Admin {
+pub(crate) enum Admin {
     Members(membership::Change),
     Request(Box<InternalRaftRequest>),
 }

@@ -56,13 +56,13 @@ pub struct Report {
 
 /// How the network treats messages.
 #[derive(Debug, Clone, Copy)]
-pub struct Weather {
+pub(crate) struct Weather {
     pub loss_percent: u64,
     pub twice_percent: u64,
     pub delay_us_max: u64,
 }
 
-pub struct Simulation {
+pub(crate) struct Simulation {
     pub(crate) config: Config,
     pub(crate) random: Random,
     pub(crate) settings: Settings,

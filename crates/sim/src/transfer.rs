@@ -20,7 +20,7 @@ use crate::{
 
 /// Databases on their way. They are read at the end of it: the sender's file changes meanwhile.
 #[derive(Default)]
-pub struct Transfers {
+pub(crate) struct Transfers {
     next: u64,
     under_way: BTreeMap<u64, Transfer>,
 }
@@ -34,7 +34,7 @@ struct Transfer {
 
 impl Transfers {
     /// The sender has ended, and with it what it was sending.
-    pub fn drop_from(&mut self, machine: usize) {
+    pub(crate) fn drop_from(&mut self, machine: usize) {
         self.under_way.retain(|_, transfer| transfer.from.machine != machine);
     }
 }

@@ -102,7 +102,7 @@ struct StatusArgs {
     args: Vec<PathBuf>,
 }
 
-pub fn run(args: &[OsString]) -> Result<(), Failure> {
+pub(crate) fn run(args: &[OsString]) -> Result<(), Failure> {
     let program = flag::program_name(args, "lockgateutl");
     let mut root = flag::tune(Cli::command()).bin_name(&program);
     let Some(matches) = parse(&mut root, args, &program)? else { return Ok(()) };

@@ -7,7 +7,7 @@ use storage::{Backend, DefragReport, Options};
 
 use crate::{failure::open_error, log, progress::Progress, status::check_exists, survey::settle};
 
-pub fn defrag(data_dir: &Path, lock_timeout: Option<Duration>) -> anyhow::Result<()> {
+pub(crate) fn defrag(data_dir: &Path, lock_timeout: Option<Duration>) -> anyhow::Result<()> {
     let dir = node::DataDir::new(data_dir, None);
     settle(&dir)?;
     let path = dir.db();

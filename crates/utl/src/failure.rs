@@ -4,7 +4,7 @@ use std::{fmt::Display, path::Path};
 
 /// The end of a command that failed.
 #[derive(Debug)]
-pub struct Failure {
+pub(crate) struct Failure {
     pub code: u8,
     /// `None` if the user has been told already.
     message: Option<String>,
@@ -15,25 +15,25 @@ impl Failure {
         Failure { code, message: Some(message.to_string()) }
     }
 
-    pub fn error(message: impl Display) -> Failure {
+    pub(crate) fn error(message: impl Display) -> Failure {
         Failure::new(1, message)
     }
 
     /// A known flag with a value that is not supported.
-    pub fn bad_feature(message: impl Display) -> Failure {
+    pub(crate) fn bad_feature(message: impl Display) -> Failure {
         Failure::new(4, message)
     }
 
-    pub fn bad_args(message: impl Display) -> Failure {
+    pub(crate) fn bad_args(message: impl Display) -> Failure {
         Failure::new(128, message)
     }
 
     /// Everything has been said.
-    pub fn told(code: u8) -> Failure {
+    pub(crate) fn told(code: u8) -> Failure {
         Failure { code, message: None }
     }
 
-    pub fn tell(&self) {
+    pub(crate) fn tell(&self) {
         if let Some(message) = &self.message {
             eprintln!("Error: {message}");
         }
@@ -48,7 +48,7 @@ impl From<anyhow::Error> for Failure {
 }
 
 /// What Go says when a call on a path fails, such as `stat a: no such file or directory`.
-pub fn path_error(call: &str, path: &Path, error: &std::io::Error) -> anyhow::Error {
+pub(crate) fn path_error(call: &str, path: &Path, error: &std::io::Error) -> anyhow::Error {
     let text = error.to_string();
     // Rust adds the number, and begins with a capital.
     let text = text.split(" (os error").next().unwrap_or(&text).to_lowercase();
@@ -56,7 +56,7 @@ pub fn path_error(call: &str, path: &Path, error: &std::io::Error) -> anyhow::Er
 }
 
 /// A file that cannot be opened as a database. Scripts know the beginning of the text for one that is none.
-pub fn open_error(error: storage::OpenError) -> anyhow::Error {
+pub(crate) fn open_error(error: storage::OpenError) -> anyhow::Error {
     use bolt::OpenError::{BothMetasDamaged, NotBolt, Truncated, Version, Walk};
     match error {
         storage::OpenError::File {

@@ -11,13 +11,13 @@ use crate::{failure::open_error, print::Shown, progress::Progress};
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Found {
+pub(crate) struct Found {
     hash: u32,
     hash_revision: i64,
     compact_revision: i64,
 }
 
-pub fn hashkv(path: &Path, rev: i64, lock_timeout: Option<Duration>) -> anyhow::Result<Found> {
+pub(crate) fn hashkv(path: &Path, rev: i64, lock_timeout: Option<Duration>) -> anyhow::Result<Found> {
     let file = Backend::open_read_only(path, lock_timeout).map_err(open_error)?;
     let mut progress = Progress::bytes("hashing", 2 * file.size());
     let hashed = mvcc::hash_file(&file.view(), rev, &mut |done| {

@@ -5,7 +5,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use serde_json::Value;
 
 /// What was done, for people and for scripts that wait for it.
-pub fn info(message: &str, fields: &[(&str, Value)]) {
+pub(crate) fn info(message: &str, fields: &[(&str, Value)]) {
     let fields: Vec<String> = fields.iter().map(|(name, value)| format!("{name:?}: {value}")).collect();
     let seconds = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs());
     eprintln!("{}\tinfo\tlockgateutl\t{message}\t{{{}}}", rfc3339(seconds), fields.join(", "));

@@ -8,10 +8,10 @@ use std::{
 use anyhow::{anyhow, bail};
 
 /// Peer URLs of each member by its name.
-pub type Cluster = BTreeMap<String, Vec<String>>;
+pub(crate) type Cluster = BTreeMap<String, Vec<String>>;
 
 /// `a=http://1.1.1.1:2380,a=http://2.2.2.2:2380,b=http://3.3.3.3:2380`.
-pub fn parse_cluster(text: &str) -> anyhow::Result<Cluster> {
+pub(crate) fn parse_cluster(text: &str) -> anyhow::Result<Cluster> {
     let mut cluster = Cluster::new();
     for item in text.split(',').filter(|item| !item.is_empty()) {
         let (name, url) = item.split_once('=').unwrap_or((item, ""));
@@ -21,7 +21,7 @@ pub fn parse_cluster(text: &str) -> anyhow::Result<Cluster> {
     Ok(cluster)
 }
 
-pub fn parse_list(text: &str) -> anyhow::Result<Vec<String>> {
+pub(crate) fn parse_list(text: &str) -> anyhow::Result<Vec<String>> {
     let mut urls: Vec<_> = text.split(',').map(parse_url).collect::<Result<_, _>>()?;
     urls.sort_unstable();
     Ok(urls)
@@ -55,7 +55,7 @@ fn has_port(address: &str) -> bool {
 }
 
 /// Refuses a cluster without this member, with other URLs for it than `advertised`, or with a URL twice.
-pub fn check(cluster: &Cluster, name: &str, advertised: &[String]) -> anyhow::Result<()> {
+pub(crate) fn check(cluster: &Cluster, name: &str, advertised: &[String]) -> anyhow::Result<()> {
     let Some(own) = cluster.get(name) else {
         bail!("couldn't find local name {name:?} in the initial cluster configuration");
     };

@@ -8,14 +8,14 @@ use serde::Serialize;
 use crate::failure::Failure;
 
 /// A result with a name and a text for each of its parts.
-pub trait Shown: Serialize {
+pub(crate) trait Shown: Serialize {
     /// Headings and cells of a table of one row.
     fn row(&self) -> Vec<(&'static str, String)>;
     fn fields(&self) -> Vec<(&'static str, String)>;
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Format {
+pub(crate) enum Format {
     Simple,
     Table,
     Json,
@@ -24,7 +24,7 @@ pub enum Format {
 }
 
 impl Format {
-    pub fn parse(name: &str) -> Result<Format, Failure> {
+    pub(crate) fn parse(name: &str) -> Result<Format, Failure> {
         Ok(match name {
             "simple" => Format::Simple,
             "table" => Format::Table,
@@ -35,7 +35,7 @@ impl Format {
         })
     }
 
-    pub fn print(self, result: &impl Shown) -> Result<(), Failure> {
+    pub(crate) fn print(self, result: &impl Shown) -> Result<(), Failure> {
         let text = match self {
             Format::Simple => result.row().into_iter().map(|cell| cell.1).collect::<Vec<_>>().join(", ") + "\n",
             Format::Table => {
@@ -52,7 +52,7 @@ impl Format {
 }
 
 /// Who reads standard output may be gone; that is no reason for a long error.
-pub fn print(bytes: &[u8]) -> Result<(), Failure> {
+pub(crate) fn print(bytes: &[u8]) -> Result<(), Failure> {
     let mut out = io::stdout().lock();
     match out.write_all(bytes).and_then(|()| out.flush()) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(Failure::error(error)),

@@ -5,7 +5,7 @@ use std::time::Duration;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 /// A bar that counts bytes up to `total`, and is gone once dropped.
-pub struct Progress {
+pub(crate) struct Progress {
     bar: ProgressBar,
     drawn: u64,
 }
@@ -14,7 +14,7 @@ pub struct Progress {
 const STEP_BYTES: u64 = 4 << 20;
 
 impl Progress {
-    pub fn bytes(what: &'static str, total: u64) -> Progress {
+    pub(crate) fn bytes(what: &'static str, total: u64) -> Progress {
         let bar = ProgressBar::with_draw_target(Some(total), ProgressDrawTarget::stderr());
         let template = "{msg} [{bar:30}] {bytes}/{total_bytes} {bytes_per_sec} {eta}";
         if let Ok(style) = ProgressStyle::with_template(template) {
@@ -25,7 +25,7 @@ impl Progress {
     }
 
     /// For work whose end is not known in advance.
-    pub fn spinner(what: &'static str) -> Progress {
+    pub(crate) fn spinner(what: &'static str) -> Progress {
         let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
         if let Ok(style) = ProgressStyle::with_template("{spinner} {msg} {elapsed}") {
             bar.set_style(style);
@@ -36,7 +36,7 @@ impl Progress {
     }
 
     /// `true` about every [`STEP_BYTES`], when it is time for other things that are done now and then.
-    pub fn set(&mut self, done: u64) -> bool {
+    pub(crate) fn set(&mut self, done: u64) -> bool {
         let step = done >= self.drawn + STEP_BYTES;
         if step {
             self.drawn = done;

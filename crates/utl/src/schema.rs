@@ -16,7 +16,7 @@ use crate::{
 /// Prints what a database holds: buckets, keys, parts of values, and the version that brought each
 #[derive(clap::Args)]
 #[command(after_help = "Example: lockgateutl schema --version 3.6")]
-pub struct SchemaArgs {
+pub(crate) struct SchemaArgs {
     /// What a file at this version may hold; all versions if not given
     #[arg(long, value_name = "X.Y")]
     version: Option<String>,
@@ -43,7 +43,7 @@ struct ShownPart {
     since: String,
 }
 
-pub fn run(args: &SchemaArgs, format: &str) -> Result<(), Failure> {
+pub(crate) fn run(args: &SchemaArgs, format: &str) -> Result<(), Failure> {
     let format = Format::parse(format)?;
     let version = args.version.as_deref().map(parse_version).transpose()?.unwrap_or(VERSION_MAX);
     let rows: Vec<_> = ROWS.iter().filter(|row| row.since <= version).map(|row| shown(row, version)).collect();
@@ -57,7 +57,7 @@ pub fn run(args: &SchemaArgs, format: &str) -> Result<(), Failure> {
 }
 
 /// A version such as 3.6, that files can be brought to.
-pub fn parse_version(text: &str) -> Result<Version, Failure> {
+pub(crate) fn parse_version(text: &str) -> Result<Version, Failure> {
     let wrong = || Failure::error(format!("wrong target version format, expected \"X.Y\", got {text:?}"));
     let version: Version = text.parse().map_err(|_| wrong())?;
     if version.to_string() != text {

@@ -20,7 +20,7 @@ use crate::{
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Status {
+pub(crate) struct Status {
     hash: u32,
     revision: i64,
     total_key: usize,
@@ -29,7 +29,7 @@ pub struct Status {
     version: String,
 }
 
-pub fn status(path: &Path, lock_timeout: Option<Duration>) -> anyhow::Result<Status> {
+pub(crate) fn status(path: &Path, lock_timeout: Option<Duration>) -> anyhow::Result<Status> {
     let file = Backend::open_read_only(path, lock_timeout).map_err(open_error)?;
     check_pages(&file)?;
     let version = meta::storage_version(&file.view())?.map(|v| v.stored()).unwrap_or_default();
@@ -61,7 +61,7 @@ pub fn status(path: &Path, lock_timeout: Option<Duration>) -> anyhow::Result<Sta
 }
 
 /// Refuses a file with damaged pages.
-pub fn check_pages(file: &ReadOnly) -> anyhow::Result<()> {
+pub(crate) fn check_pages(file: &ReadOnly) -> anyhow::Result<()> {
     let problems = file.check();
     file.release_memory();
     if problems.is_empty() {
@@ -72,7 +72,7 @@ pub fn check_pages(file: &ReadOnly) -> anyhow::Result<()> {
 }
 
 /// The existence of a file is checked before anything else, in Go's words.
-pub fn check_exists(path: &Path) -> anyhow::Result<()> {
+pub(crate) fn check_exists(path: &Path) -> anyhow::Result<()> {
     std::fs::metadata(path).map(drop).map_err(|error| path_error("stat", path, &error))
 }
 

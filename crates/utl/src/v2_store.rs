@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 use wal::snapfile;
 
 /// The store with these members, removed ids and version.
-pub fn render<'a>(
+pub(crate) fn render<'a>(
     members: impl IntoIterator<Item = &'a Member>,
     removed: impl IntoIterator<Item = MemberId>,
     version: Option<Version>,
@@ -70,7 +70,7 @@ fn node(path: &str, index: u64, value: &str, children: Value) -> Value {
 }
 
 /// Paths in the newest `.snap` file that hold data of users of the v2 API, which no release since 3.6 keeps.
-pub fn foreign(snap_dir: &Path) -> Vec<String> {
+pub(crate) fn foreign(snap_dir: &Path) -> Vec<String> {
     let newest = snapfile::list(snap_dir).unwrap_or_default().into_iter().find_map(|path| snapfile::read(&path).ok());
     let store = newest.and_then(|snapshot| serde_json::from_slice::<Value>(&snapshot.data.unwrap_or_default()).ok());
     let mut found = Vec::new();

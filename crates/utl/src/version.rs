@@ -15,7 +15,7 @@ use crate::{
 /// Prints the version of this program, or the one a data dir is at
 #[derive(clap::Args)]
 #[command(after_help = "Example: lockgateutl version --data-dir default.etcd")]
-pub struct VersionArgs {
+pub(crate) struct VersionArgs {
     /// The data dir to look at; no server may run on it
     #[arg(long, value_name = "DIR")]
     data_dir: Option<PathBuf>,
@@ -26,7 +26,12 @@ pub struct VersionArgs {
     args: Vec<String>,
 }
 
-pub fn run(args: &VersionArgs, program: &str, format: &str, lock_timeout: Option<Duration>) -> Result<(), Failure> {
+pub(crate) fn run(
+    args: &VersionArgs,
+    program: &str,
+    format: &str,
+    lock_timeout: Option<Duration>,
+) -> Result<(), Failure> {
     let Some(data_dir) = &args.data_dir else { return print::print(of_program(program).as_bytes()) };
     let format = Format::parse(format)?;
     let survey = Survey::look(&survey::named(data_dir, args.wal_dir.as_ref()), lock_timeout)?;

@@ -8,40 +8,50 @@ use std::{
     path::Path,
 };
 
-/// How a file is opened. Modes that write take an exclusive lock, without waiting for it.
+/// How to open a file. The modes that write take an exclusive lock without waiting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OpenMode {
-    /// Existing file, for reading, no lock.
+    /// Opens an existing file for reading, without a lock.
     Read,
-    /// Existing file, for reading and writing, locked.
+    /// Opens and locks an existing file for reading and writing.
     Write,
-    /// New file, or an old one emptied once its lock was gained; mode 0600.
+    /// Creates the file with mode 0600 and locks it. An existing file is emptied once its lock is
+    /// taken.
     Create,
 }
 
-/// A file system as far as the log needs one. Tests put faults here.
+/// The file system operations that the log needs. Tests implement it to inject faults.
 pub trait Disk: fmt::Debug + Send + Sync {
-    /// Names in a directory, in no order.
+    /// The names in a directory, in any order.
     fn list(&self, dir: &Path) -> io::Result<Vec<String>>;
-    /// Creates a directory and its parents, mode 0700.
+    /// Creates a directory and its missing parents with mode 0700.
     fn create_dir_all(&self, dir: &Path) -> io::Result<()>;
-    /// Fails with [`io::ErrorKind::WouldBlock`] if another descriptor holds the lock.
+    /// Opens a file. Fails with [`io::ErrorKind::WouldBlock`] if another descriptor holds the lock.
     fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Box<dyn DiskFile>>;
+    /// Renames a file or a directory. Durable only after [`Disk::sync_dir`] of the parent
+    /// directory.
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
+    /// Removes a file. Durable only after [`Disk::sync_dir`] of its directory.
     fn remove_file(&self, path: &Path) -> io::Result<()>;
+    /// Makes the names in a directory durable (fsync).
     fn sync_dir(&self, dir: &Path) -> io::Result<()>;
 }
 
-/// An open file; its lock ends when it is dropped.
+/// An open file. Dropping it releases its lock.
 pub trait DiskFile: fmt::Debug + Send {
+    /// Length of the file in bytes.
     fn size(&self) -> io::Result<u64>;
-    /// Bytes read; fewer than asked only at the end of the file.
+    /// Reads into `buf` from `offset` on. Returns the number of bytes, which is less than requested
+    /// only at the end of the file.
     fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize>;
+    /// Writes all of `buf` from `offset` on, and extends the file if necessary.
     fn write_all_at(&self, buf: &[u8], offset: u64) -> io::Result<()>;
+    /// Truncates the file, or extends it with zeros.
     fn set_size(&self, size: u64) -> io::Result<()>;
-    /// Makes the file at least `size` long, with blocks reserved where the file system can.
+    /// Makes the file at least `size` bytes long, and reserves blocks where the file system
+    /// supports it.
     fn allocate(&self, size: u64) -> io::Result<()>;
-    /// fdatasync: contents and size.
+    /// Makes contents and length durable (fdatasync).
     fn sync_data(&self) -> io::Result<()>;
 }
 

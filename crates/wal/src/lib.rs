@@ -7,6 +7,7 @@
 //! 2. A write ends at a 4096-byte page or at the end of a record, so a torn sector is a zero sector.
 //! 3. After one failed write or sync a [`Wal`] does nothing more: the kernel may have dropped the dirty pages, so a
 //!    second sync that succeeds would prove nothing.
+#![warn(missing_docs)]
 
 pub mod disk;
 pub mod snapfile;

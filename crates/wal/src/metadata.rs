@@ -4,20 +4,25 @@ use bytes::Bytes;
 use prost::Message;
 use proto::etcdserverpb;
 
-/// `etcdserverpb.Metadata`, the payload of the metadata record that every segment repeats byte for byte.
+/// The identity of the member that a log belongs to: `etcdserverpb.Metadata`. Every segment repeats
+/// this record byte for byte.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Metadata {
+    /// The member's id, `NodeID` in etcd.
     pub node_id: u64,
+    /// The id of the member's cluster, `ClusterID` in etcd.
     pub cluster_id: u64,
 }
 
 impl Metadata {
-    /// Both fields are always written: segments of one log must agree in bytes, and etcd writes both.
+    /// Encodes the record. Both fields are written even if they are 0, as in etcd, because all
+    /// segments of a log must agree in these bytes.
     pub fn encode(&self) -> Bytes {
         let message = etcdserverpb::Metadata { node_id: Some(self.node_id), cluster_id: Some(self.cluster_id) };
         message.encode_to_vec().into()
     }
 
+    /// Decodes the metadata of a log, as in [`crate::ReadAll::metadata`]. An absent field is 0.
     pub fn decode(data: &[u8]) -> Result<Self, prost::DecodeError> {
         let message = etcdserverpb::Metadata::decode(data)?;
         Ok(Self { node_id: message.node_id(), cluster_id: message.cluster_id() })

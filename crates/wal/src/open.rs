@@ -19,29 +19,33 @@ use crate::{
 };
 
 impl Wal {
-    /// Whether `dir` holds any segment.
+    /// Whether `dir` contains a segment.
     pub fn exists(dir: &Path) -> bool {
         Self::exists_on(&OsDisk, dir)
     }
 
-    /// Starts a log in `dir`, which must not have one. `metadata` is repeated in every segment.
+    /// Creates a log in `dir`, which must be empty or absent. Every segment repeats `metadata`.
     pub fn create(dir: &Path, metadata: &[u8], options: Options) -> Result<Self, Error> {
         Self::create_on(Arc::new(OsDisk), dir, metadata, options)
     }
 
-    /// Opens the log for appending and reads what follows the snapshot `at`, which must have a record in the log.
+    /// Opens the log for appending, and reads what follows the snapshot `at`, which must have a
+    /// record in the log.
     ///
-    /// A record that a crash left incomplete at the end is cut off, after copying its segment to `.broken`.
+    /// A record that a crash left incomplete at the end is removed; its segment is first copied to
+    /// `<name>.broken`.
     pub fn open(dir: &Path, at: &walpb::Snapshot, options: Options) -> Result<(Self, ReadAll), Error> {
         Self::open_on(Arc::new(OsDisk), dir, at, options)
     }
 
-    /// Reads what follows the snapshot `at`; takes no lock, changes nothing, leaves an incomplete last record out.
+    /// Reads what follows the snapshot `at`, without a lock and without changing anything. An
+    /// incomplete last record is omitted.
     pub fn read(dir: &Path, at: &walpb::Snapshot) -> Result<ReadAll, Error> {
         Self::read_on(&OsDisk, dir, at)
     }
 
-    /// The snapshot records that may be started from: those not after the last commit index. Oldest first.
+    /// The snapshot records that a member may start from: those up to the last commit index. Oldest
+    /// first.
     pub fn valid_snapshots(dir: &Path) -> Result<Vec<walpb::Snapshot>, Error> {
         Self::valid_snapshots_on(&OsDisk, dir)
     }
@@ -133,12 +137,14 @@ impl Wal {
         Ok(read::read_segments(dir, &segments, at, Keep::All)?.0)
     }
 
-    /// [`Wal::read`] without what the entries carry: a log of any size fits into memory. [`Wal::each_entry`] gives the rest.
+    /// Like [`Wal::read`], but drops the data of the entries, so that a log of any size fits into
+    /// memory. [`Wal::each_entry`] returns the data.
     pub fn read_heads(dir: &Path, at: &walpb::Snapshot) -> Result<ReadAll, Error> {
         Ok(read::read_segments(dir, &segments_from(dir, at)?, at, Keep::Heads)?.0)
     }
 
-    /// Visits the entries that [`Wal::read_heads`] listed, whole and in order, one at a time in memory.
+    /// Calls `visit` with each entry that [`Wal::read_heads`] listed, complete and in order. Only
+    /// one entry is in memory at a time. An error of `visit` ends the calls and is returned.
     pub fn each_entry<E: From<Error>>(
         dir: &Path,
         at: &walpb::Snapshot,

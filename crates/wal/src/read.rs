@@ -18,17 +18,21 @@ use crate::{
     segment::{self, Segment},
 };
 
-/// What a log holds after the snapshot it was opened at.
+/// The contents of a log after the snapshot that it was opened at.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ReadAll {
+    /// The metadata record, byte for byte; see [`crate::Metadata::decode`].
     pub metadata: Bytes,
-    /// The last one written; default if there is none.
+    /// The last hard state; the default (all fields 0) if the log has none.
     pub hard_state: HardState,
-    /// Contiguous, from the index after the snapshot. Those after `hard_state.commit` may still be replaced.
+    /// The entries from the index after the snapshot on, without gaps. A new leader may still
+    /// replace entries after `hard_state.commit`.
     pub entries: Vec<Entry>,
-    /// All snapshot records read, in log order, also those that are not usable yet.
+    /// All snapshot records read, in log order, including those after the commit index, which are
+    /// not usable yet.
     pub snapshots: Vec<walpb::Snapshot>,
-    /// Why the last record was left out, if it was not written whole.
+    /// Why the last record was omitted, if a crash left it incomplete. `None` if the log ends with
+    /// a complete record.
     pub torn: Option<String>,
 }
 

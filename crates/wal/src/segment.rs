@@ -88,7 +88,8 @@ pub(crate) fn open(disk: &dyn Disk, dir: &Path, names: &[Name], mode: OpenMode) 
     names.iter().map(open).collect()
 }
 
-/// Removes the oldest segments of `dir` until `keep` remain, up to the first one that is still locked by its owner.
+/// Removes the oldest segments of `dir` until `keep` remain, or until a segment is locked by its
+/// member. Returns the removed paths.
 pub fn purge(dir: &Path, keep: usize) -> Result<Vec<PathBuf>, Error> {
     purge_on(&OsDisk, dir, keep)
 }

@@ -14,31 +14,62 @@ use crate::{
     segment::parse_hex16,
 };
 
+/// Why a `.snap` file could not be read or written. The texts begin with those of etcd.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
+    /// An operation on a file or directory failed.
     #[error("snap: cannot {action} {}", path.display())]
-    Io { action: &'static str, path: PathBuf, source: io::Error },
+    Io {
+        /// The failed step, as a verb that the path follows.
+        action: &'static str,
+        /// The file or directory.
+        path: PathBuf,
+        /// The error of the operating system.
+        source: io::Error,
+    },
+    /// No readable `.snap` file has a record in the log (etcd's `ErrNoSnapshot`).
     #[error("snap: no available snapshot in {} that the WAL lists", dir.display())]
-    NoSnapshot { dir: PathBuf },
+    NoSnapshot {
+        /// The directory of the `.snap` files.
+        dir: PathBuf,
+    },
+    /// The file is empty, has no data, or has the checksum 0 (etcd's `ErrEmptySnapshot`).
     #[error("snap: empty snapshot")]
     Empty,
+    /// The checksum of the data is wrong (etcd's `ErrCRCMismatch`).
     #[error("snap: crc mismatch: the file says {expected:x}, its data gives {computed:x}")]
-    CrcMismatch { expected: u32, computed: u32 },
+    CrcMismatch {
+        /// The checksum in the file.
+        expected: u32,
+        /// The checksum of the data in the file.
+        computed: u32,
+    },
+    /// The file is not valid Protobuf.
     #[error("snap: the {part} does not decode")]
-    Decode { part: &'static str, source: prost::DecodeError },
+    Decode {
+        /// `wrapper` for the outer message with the checksum (`snappb.Snapshot`), `snapshot` for
+        /// the message inside (`raftpb.Snapshot`).
+        part: &'static str,
+        /// The error of the decoder.
+        source: prost::DecodeError,
+    },
 }
 
-/// `<term>-<index>.snap`, so that the names sort by age.
+/// Returns the name of the snapshot's file: `<term>-<index>.snap`, in hexadecimal digits, so that
+/// names sort by age.
 pub fn file_name(snapshot: &raftpb::Snapshot) -> String {
     let (term, index) = term_and_index(snapshot);
     format!("{term:016x}-{index:016x}.snap")
 }
 
+/// Returns the contents of the snapshot's file: a `snappb.Snapshot` with the encoded snapshot and
+/// its CRC-32C.
 pub fn encode(snapshot: &raftpb::Snapshot) -> Vec<u8> {
     let data = Bytes::from(snapshot.encode_to_vec());
     snappb::Snapshot { crc: Some(crc32c::crc32c(&data)), data: Some(data) }.encode_to_vec()
 }
 
+/// Decodes the contents of a `.snap` file and verifies the checksum.
 pub fn decode(file: Bytes) -> Result<raftpb::Snapshot, Error> {
     let outer = snappb::Snapshot::decode(file).map_err(|source| Error::Decode { part: "wrapper", source })?;
     let expected = outer.crc();
@@ -53,8 +84,9 @@ pub fn decode(file: Bytes) -> Result<raftpb::Snapshot, Error> {
     raftpb::Snapshot::decode(data).map_err(|source| Error::Decode { part: "snapshot", source })
 }
 
-/// Writes and syncs the file; removes what was written if that fails. The caller writes the WAL's record first, as
-/// only a file that the WAL lists is used.
+/// Writes and syncs `<term>-<index>.snap` in `dir`, and returns its path. Removes the file if that
+/// fails. The caller must write the snapshot record to the log first, because only files that the
+/// log lists are used.
 pub fn save(dir: &Path, snapshot: &raftpb::Snapshot) -> Result<PathBuf, Error> {
     let path = dir.join(file_name(snapshot));
     let bytes = encode(snapshot);
@@ -74,7 +106,7 @@ pub fn save(dir: &Path, snapshot: &raftpb::Snapshot) -> Result<PathBuf, Error> {
     }
 }
 
-/// The `.snap` files of `dir`, newest first.
+/// The paths of the `.snap` files in `dir`, newest first.
 pub fn list(dir: &Path) -> Result<Vec<PathBuf>, Error> {
     let names = OsDisk.list(dir).map_err(|source| Error::Io { action: "list", path: dir.into(), source })?;
     let mut names: Vec<_> = names.into_iter().filter(|name| is_snap_name(name)).collect();
@@ -82,6 +114,7 @@ pub fn list(dir: &Path) -> Result<Vec<PathBuf>, Error> {
     Ok(names.into_iter().map(|name| dir.join(name)).collect())
 }
 
+/// Reads one `.snap` file and verifies its checksum.
 pub fn read(path: &Path) -> Result<raftpb::Snapshot, Error> {
     let bytes = std::fs::read(path).map_err(|source| Error::Io { action: "read", path: path.into(), source })?;
     if bytes.is_empty() {
@@ -90,7 +123,8 @@ pub fn read(path: &Path) -> Result<raftpb::Snapshot, Error> {
     decode(bytes.into())
 }
 
-/// The newest readable snapshot that has a record among `listed`. Files that do not decode are renamed to `.broken`.
+/// Returns the newest readable snapshot that has a record among `listed`. Files that do not decode
+/// are renamed to `<name>.broken`.
 pub fn load_newest(dir: &Path, listed: &[walpb::Snapshot]) -> Result<raftpb::Snapshot, Error> {
     for path in list(dir)? {
         match read(&path) {

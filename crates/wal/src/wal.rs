@@ -21,11 +21,13 @@ use crate::{
 /// A sync that takes longer is worth a warning, as in etcd.
 const SLOW_SYNC: Duration = Duration::from_secs(1);
 
+/// The settings of a log that is open for appending.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Options {
-    /// Size a segment is preallocated to; the first save that reaches it starts the next segment.
+    /// Size in bytes to preallocate for a segment. The first save that reaches it starts the next
+    /// segment.
     pub segment_bytes: u64,
-    /// Never sync. A crash of the machine may then lose acknowledged writes.
+    /// Omits every sync. A crash of the machine may then lose acknowledged writes.
     pub no_sync: bool,
 }
 
@@ -35,21 +37,22 @@ impl Default for Options {
     }
 }
 
-/// What a save did, for metrics.
+/// The bytes and the time that a save took, for metrics.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Saved {
-    /// Bytes handed to the file system since the last time, and how long that took.
+    /// Bytes written to the file system since the previous `Saved`.
     pub bytes: u64,
+    /// Time that those writes took.
     pub write: Duration,
-    /// Time in fdatasync; `None` if no sync was needed.
+    /// Time spent in fdatasync. `None` if no sync was needed.
     pub sync: Option<Duration>,
-    /// Whether a new segment was started.
+    /// Whether the save started a new segment.
     pub cut: bool,
 }
 
-/// A log open for appending. It belongs to one thread at a time.
+/// A log open for appending, for use by one thread at a time.
 ///
-/// Dropping it without [`Wal::close`] leaves what a crash would leave.
+/// Dropping it without [`Wal::close`] leaves the files as a crash would.
 #[derive(Debug)]
 pub struct Wal {
     pub(crate) disk: Arc<dyn Disk>,
@@ -72,15 +75,16 @@ pub struct Wal {
 }
 
 impl Wal {
-    /// Appends entries, then the state if it is not empty. On return they are on disk if there are entries or if term
-    /// or vote changed; a new commit index alone is not worth a sync, as it can be learnt again.
+    /// Appends entries, then the hard state unless it is `None` or empty. On return they are on
+    /// disk if there are entries or if term or vote changed. A new commit index alone is not
+    /// synced, because a restarted member learns it again from the leader.
     pub fn save(&mut self, state: Option<&raftpb::HardState>, entries: &[raftpb::Entry]) -> Result<Saved, Error> {
         let must_sync = self.append(state, entries)?;
         if must_sync || self.is_full() { self.sync() } else { Ok(Saved::default()) }
     }
 
-    /// The first half of [`Wal::save`]: takes the records up without waiting for the disk. `true` if the caller must
-    /// [`Wal::sync`] before it acts on them.
+    /// Appends like [`Wal::save`], without waiting for the disk. Returns true if the caller must
+    /// call [`Wal::sync`] before it acts on the records.
     pub fn append(&mut self, state: Option<&raftpb::HardState>, entries: &[raftpb::Entry]) -> Result<bool, Error> {
         self.check_alive()?;
         let state = state.filter(|state| !is_empty(state));
@@ -100,13 +104,14 @@ impl Wal {
         Ok(must_sync)
     }
 
-    /// Puts everything appended on disk, and starts the next segment if this one is full.
+    /// Makes everything appended durable, and starts the next segment if the current one is full.
     pub fn sync(&mut self) -> Result<Saved, Error> {
         self.check_alive()?;
         if self.is_full() { self.cut() } else { self.flush_and_sync() }
     }
 
-    /// Appends a snapshot record and syncs. It must precede entries after the snapshot's index.
+    /// Appends a snapshot record and syncs. Call it before appending entries after the snapshot's
+    /// index.
     pub fn save_snapshot(&mut self, snapshot: &walpb::Snapshot) -> Result<Saved, Error> {
         self.check_alive()?;
         check_snapshot(snapshot)?;
@@ -115,8 +120,9 @@ impl Wal {
         self.flush_and_sync()
     }
 
-    /// Unlocks the segments that only hold entries before `index`, so that [`crate::purge`] may remove them. The newest
-    /// of the segments that begin before `index` stays, as it may hold `index` itself.
+    /// Unlocks the segments that contain only entries before `index`, so that [`crate::purge`] may
+    /// remove them. Of the segments that begin before `index`, the newest stays locked, because it
+    /// may contain `index` itself.
     pub fn release_to(&mut self, index: u64) -> Result<(), Error> {
         let names = self.held.iter().chain([&self.tail]).map(|segment| segment.name.index);
         let before = names.take_while(|&first| first < index).count();
@@ -124,7 +130,7 @@ impl Wal {
         Ok(())
     }
 
-    /// Syncs and closes.
+    /// Syncs and closes the log. After a failed write it closes without a sync.
     pub fn close(mut self) -> Result<(), Error> {
         if !self.poisoned {
             self.flush_and_sync()?;
@@ -132,7 +138,7 @@ impl Wal {
         Ok(())
     }
 
-    /// Index of the entry or snapshot saved last.
+    /// Raft index of the entry or snapshot that was saved last.
     pub fn last_index(&self) -> u64 {
         self.last_index
     }

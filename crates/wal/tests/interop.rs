@@ -4,13 +4,13 @@ use crate::support;
 
 use std::{fs, path::Path};
 
+use harness::{Member, Place};
 use prost::Message;
 use proto::{
     etcdserverpb::{InternalRaftRequest, PutRequest, RequestHeader},
     raftpb::Entry,
     walpb,
 };
-use harness::{Member, Place};
 use support::{entry, origin, state};
 use wal::{Error, Metadata, Options, Wal, snapfile};
 

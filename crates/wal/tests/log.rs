@@ -4,8 +4,8 @@ use crate::support;
 
 use std::{fs, path::Path};
 
-use support::{entry, indexes, origin, snapshot, state};
 use harness::TempDir;
+use support::{entry, indexes, origin, snapshot, state};
 use wal::{Error, Metadata, Options, Wal, purge};
 
 const SMALL: Options = Options { segment_bytes: 2048, no_sync: false };

@@ -13,7 +13,7 @@ use crate::workspace::{git, git_paths};
 const MANIFESTS: [&str; 2] = ["Cargo.toml", "Cargo.lock"];
 
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Change {
+pub(crate) struct Change {
     /// Changed crates that still exist, in alphabetical order.
     pub crates: BTreeSet<String>,
     /// The root's Cargo.toml or Cargo.lock changed, which any crate may notice.
@@ -24,7 +24,7 @@ pub struct Change {
 
 impl Change {
     /// `exists` tells whether a crate of this name is still there.
-    pub fn new<'a>(paths: impl IntoIterator<Item = &'a str>, exists: impl Fn(&str) -> bool) -> Change {
+    pub(crate) fn new<'a>(paths: impl IntoIterator<Item = &'a str>, exists: impl Fn(&str) -> bool) -> Change {
         let mut change = Change::default();
         for path in paths {
             match path.strip_prefix("crates/").and_then(|rest| rest.split_once('/')) {
@@ -40,14 +40,14 @@ impl Change {
 }
 
 /// The files that differ from the base: committed, staged, edited and untracked ones.
-pub fn paths(root: &Path, base: &str) -> Result<BTreeSet<String>> {
+pub(crate) fn paths(root: &Path, base: &str) -> Result<BTreeSet<String>> {
     let mut paths = BTreeSet::from_iter(git_paths(root, &["diff", "--name-only", "--no-renames", "-z", base, "--"])?);
     paths.extend(git_paths(root, &["ls-files", "--others", "--exclude-standard", "-z"])?);
     Ok(paths)
 }
 
 /// The revision to compare with: `given`, else what `decide_base` finds in this repository.
-pub fn base(root: &Path, given: Option<&str>) -> Result<String> {
+pub(crate) fn base(root: &Path, given: Option<&str>) -> Result<String> {
     let commit = |name: &str| git(root, &["rev-parse", "--verify", "--quiet", &format!("{name}^{{commit}}")]).ok();
     if let Some(given) = given {
         return commit(given).with_context(|| format!("--base {given}: git knows no such commit"));
@@ -67,7 +67,7 @@ fn decide_base(head: &str, forks: [Option<String>; 2], parent: Option<String>) -
 
 /// The test targets of a crate.
 #[derive(Debug, Default, PartialEq, Eq, Clone)]
-pub struct Targets {
+pub(crate) struct Targets {
     pub lib: bool,
     /// Integration tests that run scripts as a whole: `tests/scripts.rs`.
     pub scripts: Vec<String>,
@@ -77,7 +77,7 @@ pub struct Targets {
 
 impl Targets {
     /// `paths` are the files of the crate, from its directory.
-    pub fn new<'a>(paths: impl IntoIterator<Item = &'a str>) -> Targets {
+    pub(crate) fn new<'a>(paths: impl IntoIterator<Item = &'a str>) -> Targets {
         let mut targets = Targets::default();
         let mut mixed = BTreeMap::new();
         for path in paths {

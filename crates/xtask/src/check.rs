@@ -10,14 +10,14 @@ use anyhow::{Context, Result};
 use crate::workspace;
 
 #[derive(clap::Args)]
-pub struct Args {
+pub(crate) struct Args {
     /// Print what would be run
     #[arg(long)]
     dry_run: bool,
 }
 
 /// The script takes the place of this process, so its output and exit code are the answer.
-pub fn run(args: &Args) -> Result<ExitCode> {
+pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let script = workspace::root()?.join(".ci/run");
     if args.dry_run {
         println!("check: {} (its steps are listed in the file)", script.display());

@@ -9,14 +9,14 @@ use anyhow::{Context, Result};
 use crate::workspace;
 
 #[derive(clap::Args)]
-pub struct Args {
+pub(crate) struct Args {
     /// Arguments for the program; --help lists them
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "ARGS")]
     args: Vec<String>,
 }
 
 /// Runs the program of this package in the caller's directory and passes its exit code on.
-pub fn run(package: &str, args: &Args) -> Result<ExitCode> {
+pub(crate) fn run(package: &str, args: &Args) -> Result<ExitCode> {
     let manifest = workspace::root()?.join("Cargo.toml");
     let mut cargo = Command::new("cargo");
     cargo.args(["run", "--quiet", "--manifest-path"]).arg(manifest).args(["--package", package, "--"]);

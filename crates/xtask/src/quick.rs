@@ -21,7 +21,7 @@ changed, every crate is compiled as well (`cargo check`).";
 
 #[derive(clap::Args)]
 #[command(after_help = HELP)]
-pub struct Args {
+pub(crate) struct Args {
     /// The revision to compare with
     #[arg(long, value_name = "REV")]
     base: Option<String>,
@@ -30,7 +30,7 @@ pub struct Args {
     dry_run: bool,
 }
 
-pub fn run(args: &Args) -> Result<ExitCode> {
+pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let root = workspace::root()?;
     let base = change::base(&root, args.base.as_deref())?;
     let paths = change::paths(&root, &base)?;

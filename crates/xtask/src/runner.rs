@@ -29,20 +29,20 @@ const POLL: Duration = Duration::from_millis(20);
 const GRACE: Duration = Duration::from_secs(10);
 const TAIL_LINES: usize = 200;
 
-pub struct Runner {
+pub(crate) struct Runner {
     root: PathBuf,
     output: Output,
     stop: Arc<AtomicBool>,
 }
 
-pub enum Output {
+pub(crate) enum Output {
     Shown,
     /// The output goes to a file in this directory and is shown if the step fails.
     Kept(PathBuf),
 }
 
 impl Runner {
-    pub fn new(root: &Path, output: Output) -> Result<Runner> {
+    pub(crate) fn new(root: &Path, output: Output) -> Result<Runner> {
         let stop = Arc::new(AtomicBool::new(false));
         for signal in [SIGINT, SIGTERM] {
             // A second signal changes nothing: ending this program at once would leave the step's group running.
@@ -51,12 +51,12 @@ impl Runner {
         Ok(Runner { root: root.to_owned(), output, stop })
     }
 
-    pub fn is_stopped(&self) -> bool {
+    pub(crate) fn is_stopped(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
     }
 
     /// Runs the step and prints its name, command, time and outcome.
-    pub fn run(&self, step: &Step) -> Result<Row> {
+    pub(crate) fn run(&self, step: &Step) -> Result<Row> {
         println!("=== {}: {step}", step.name);
         let start = Instant::now();
         let outcome = match &self.output {

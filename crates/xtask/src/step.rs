@@ -3,7 +3,7 @@
 use std::fmt;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Step {
+pub(crate) struct Step {
     pub name: String,
     pub program: String,
     pub args: Vec<String>,
@@ -13,7 +13,7 @@ pub struct Step {
 }
 
 impl Step {
-    pub fn new<A: Into<String>>(
+    pub(crate) fn new<A: Into<String>>(
         name: impl Into<String>,
         program: impl Into<String>,
         args: impl IntoIterator<Item = A>,
@@ -22,16 +22,16 @@ impl Step {
         Step { name: name.into(), program: program.into(), args, env: Vec::new(), seconds_max: None }
     }
 
-    pub fn cargo<A: Into<String>>(name: impl Into<String>, args: impl IntoIterator<Item = A>) -> Step {
+    pub(crate) fn cargo<A: Into<String>>(name: impl Into<String>, args: impl IntoIterator<Item = A>) -> Step {
         Step::new(name, "cargo", args)
     }
 
-    pub fn env(mut self, name: &str, value: impl Into<String>) -> Step {
+    pub(crate) fn env(mut self, name: &str, value: impl Into<String>) -> Step {
         self.env.push((name.to_owned(), value.into()));
         self
     }
 
-    pub fn within_seconds(mut self, seconds_max: u64) -> Step {
+    pub(crate) fn within_seconds(mut self, seconds_max: u64) -> Step {
         self.seconds_max = Some(seconds_max);
         self
     }

@@ -3,14 +3,14 @@
 use std::{fmt, process::ExitCode};
 
 #[derive(Debug, Clone, PartialEq)]
-pub struct Row {
+pub(crate) struct Row {
     pub name: String,
     pub seconds: f64,
     pub outcome: Outcome,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Outcome {
+pub(crate) enum Outcome {
     Ok,
     Failed(String),
     /// The step could not run on this machine.
@@ -33,7 +33,7 @@ impl fmt::Display for Row {
 }
 
 /// Returns the table as text, with a line of totals.
-pub fn table(rows: &[Row]) -> String {
+pub(crate) fn table(rows: &[Row]) -> String {
     let mut text: String = rows.iter().map(|row| format!("{row}\n")).collect();
     let count = |wanted: fn(&Outcome) -> bool| rows.iter().filter(|row| wanted(&row.outcome)).count();
     let seconds: f64 = rows.iter().map(|row| row.seconds).sum();
@@ -51,7 +51,7 @@ pub fn table(rows: &[Row]) -> String {
 }
 
 /// A skipped step does not fail the lane; a stopped one answers with 130, as a shell does after Ctrl-C.
-pub fn exit_code(rows: &[Row]) -> ExitCode {
+pub(crate) fn exit_code(rows: &[Row]) -> ExitCode {
     if rows.iter().any(|row| matches!(row.outcome, Outcome::Failed(_))) {
         return ExitCode::FAILURE;
     }

@@ -11,13 +11,13 @@ use crate::{
 };
 
 #[derive(clap::Args)]
-pub struct Args {
+pub(crate) struct Args {
     /// Print the step and run nothing
     #[arg(long)]
     dry_run: bool,
 }
 
-pub fn run(args: &Args) -> Result<ExitCode> {
+pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let step = Step::cargo("test", ["test", "--workspace"]);
     if args.dry_run {
         println!("{}: {step}", step.name);

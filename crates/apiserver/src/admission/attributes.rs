@@ -6,14 +6,14 @@ use super::rule::Place;
 use crate::{resource::Resource, scale, serve::auth::User};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Operation {
+pub(crate) enum Operation {
     Create,
     Update,
     Delete,
 }
 
 impl Operation {
-    pub fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Operation::Create => "CREATE",
             Operation::Update => "UPDATE",
@@ -24,7 +24,7 @@ impl Operation {
 
 /// One write, before it is done.
 #[derive(Clone)]
-pub struct Attributes<'a> {
+pub(crate) struct Attributes<'a> {
     pub resource: &'a Resource,
     pub subresource: &'a str,
     pub operation: Operation,
@@ -38,13 +38,13 @@ pub struct Attributes<'a> {
 }
 
 impl<'a> Attributes<'a> {
-    pub fn place(&self) -> Place<'_> {
+    pub(crate) fn place(&self) -> Place<'_> {
         let Attributes { resource, subresource, operation, namespace, name, .. } = *self;
         Place { group: &resource.group, plural: &resource.plural, subresource, operation, namespace, name }
     }
 
     /// The variable `request`; `version` is the one that the rules of a policy named. What is empty is left out.
-    pub fn request(&self, version: &str) -> Value {
+    pub(crate) fn request(&self, version: &str) -> Value {
         let (group, plural) = (&self.resource.group, &self.resource.plural);
         let kind = |version: &str| match self.subresource {
             "scale" => {

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::rule::Resources;
 use crate::object;
 
-pub struct Binding {
+pub(crate) struct Binding {
     pub name: String,
     pub policy: String,
     pub resources: Resources,
@@ -15,7 +15,7 @@ pub struct Binding {
 }
 
 impl Binding {
-    pub fn new(object: &Value) -> Binding {
+    pub(crate) fn new(object: &Value) -> Binding {
         let spec = &object["spec"];
         let acts =
             |action: &str| spec["validationActions"].as_array().is_some_and(|list| list.contains(&json!(action)));

@@ -17,20 +17,19 @@ const ANNOTATION_BYTES_MAX: usize = 5 * 1024;
 
 type Errors = Vec<FieldError>;
 
-pub fn check_policy(policy: &Value) -> Errors {
+pub(crate) fn check_policy(policy: &Value) -> Errors {
     let spec = &policy["spec"];
     let mut errors = Errors::new();
     one_of(spec, "failurePolicy", "spec", &["Fail", "Ignore"], &mut errors);
     if spec["paramKind"].is_object() {
         errors.push(FieldError::forbidden("spec.paramKind", code::NO_PARAMS));
     }
-    match spec["matchConstraints"].is_object() {
-        false => errors.push(FieldError::required("spec.matchConstraints", "")),
-        true => {
-            check_resources(&spec["matchConstraints"], "spec.matchConstraints", &mut errors);
-            if items(&spec["matchConstraints"], "resourceRules").next().is_none() {
-                errors.push(FieldError::required("spec.matchConstraints.resourceRules", ""));
-            }
+    if !spec["matchConstraints"].is_object() {
+        errors.push(FieldError::required("spec.matchConstraints", ""))
+    } else {
+        check_resources(&spec["matchConstraints"], "spec.matchConstraints", &mut errors);
+        if items(&spec["matchConstraints"], "resourceRules").next().is_none() {
+            errors.push(FieldError::required("spec.matchConstraints.resourceRules", ""));
         }
     }
     check_conditions(spec, &mut errors);
@@ -45,7 +44,7 @@ pub fn check_policy(policy: &Value) -> Errors {
     errors
 }
 
-pub fn check_binding(binding: &Value) -> Errors {
+pub(crate) fn check_binding(binding: &Value) -> Errors {
     let spec = &binding["spec"];
     let mut errors = Errors::new();
     match text(spec, "policyName") {

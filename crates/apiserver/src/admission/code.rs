@@ -8,23 +8,23 @@ use crate::{
     field::FieldError,
 };
 
-pub const NO_PARAMS: &str = "parameters are not supported by this server; write the values into the policy";
+pub(super) const NO_PARAMS: &str = "parameters are not supported by this server; write the values into the policy";
 const NO_AUTHORIZER: &str = "the authorizer is not supported by this server";
 
 #[derive(Default)]
-pub struct Code {
+pub(crate) struct Code {
     pub conditions: Vec<Expression>,
     pub variables: Vec<(String, Program)>,
     pub validations: Vec<Validation>,
     pub annotations: Vec<(String, Expression)>,
 }
 
-pub struct Expression {
+pub(crate) struct Expression {
     pub source: String,
     pub program: Program,
 }
 
-pub struct Validation {
+pub(crate) struct Validation {
     pub expression: Expression,
     pub message: String,
     pub message_expression: Option<Expression>,
@@ -32,7 +32,7 @@ pub struct Validation {
 }
 
 /// All expressions of a spec. What is none is reported with its place and left out.
-pub fn compile(spec: &Value, errors: &mut Vec<FieldError>) -> Code {
+pub(super) fn compile(spec: &Value, errors: &mut Vec<FieldError>) -> Code {
     let mut code = Code::default();
     let mut known = Known { variables: types::variables(), own: ObjectType::default(), has_own: false };
     for (index, condition) in items(spec, "matchConditions") {
@@ -141,10 +141,10 @@ fn fits(program: Program, wanted: &[Type]) -> Result<Program, String> {
     }
 }
 
-pub fn items<'a>(spec: &'a Value, key: &str) -> impl Iterator<Item = (usize, &'a Value)> {
+pub(super) fn items<'a>(spec: &'a Value, key: &str) -> impl Iterator<Item = (usize, &'a Value)> {
     spec[key].as_array().into_iter().flatten().enumerate()
 }
 
-pub fn text<'a>(value: &'a Value, key: &str) -> &'a str {
+pub(super) fn text<'a>(value: &'a Value, key: &str) -> &'a str {
     value[key].as_str().unwrap_or_default()
 }

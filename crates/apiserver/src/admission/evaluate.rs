@@ -26,7 +26,7 @@ const OUT_OF_BUDGET: &str =
 
 /// A request as expressions see it; what is not there is null.
 #[derive(Clone, Copy)]
-pub struct Input<'a> {
+pub(crate) struct Input<'a> {
     pub object: &'a Json,
     pub old: &'a Json,
     pub request: &'a Json,
@@ -35,7 +35,7 @@ pub struct Input<'a> {
 
 /// What policies make of a request.
 #[derive(Debug, Default)]
-pub struct Verdict {
+pub(crate) struct Verdict {
     pub denials: Vec<Denial>,
     pub warnings: Vec<String>,
 }
@@ -61,7 +61,7 @@ impl No {
 
 impl Concerned {
     /// Asks the policy for each of its bindings whose selectors choose the request.
-    pub fn judge(&self, place: &Place<'_>, input: &Input<'_>, verdict: &mut Verdict) {
+    pub(crate) fn judge(&self, place: &Place<'_>, input: &Input<'_>, verdict: &mut Verdict) {
         let policy = &*self.policy;
         // A namespace is chosen by its own labels.
         let own = if input.object.is_null() { input.old } else { input.object };

@@ -15,16 +15,17 @@ use crate::{
 };
 
 /// Policies and bindings lie under names that begin alike, and nothing else does.
-pub fn prefix() -> String {
+pub(crate) fn prefix() -> String {
     let (policies, bindings) = (store::prefix(GROUP, POLICIES), store::prefix(GROUP, BINDINGS));
     let shared = policies.bytes().zip(bindings.bytes()).take_while(|(a, b)| a == b).count();
     policies[..shared].to_owned()
 }
 
 fn object(entry: &Entry) -> Option<Value> {
-    let parsed = match entry.value.starts_with(protobuf::MAGIC) {
-        true => protobuf::decode(&entry.value),
-        false => serde_json::from_slice(&entry.value).ok(),
+    let parsed = if entry.value.starts_with(protobuf::MAGIC) {
+        protobuf::decode(&entry.value)
+    } else {
+        serde_json::from_slice(&entry.value).ok()
     };
     if parsed.is_none() {
         tracing::error!(key = entry.key, "a policy or binding that cannot be read is not in force");
@@ -33,14 +34,14 @@ fn object(entry: &Entry) -> Option<Value> {
 }
 
 /// What is in force now.
-pub async fn load(store: &Store) -> Result<Policies> {
+pub(crate) async fn load(store: &Store) -> Result<Policies> {
     let page = store.list(&prefix(), None, 0, 0).await?;
     let empty = Policies::new(page.revision);
     Ok(page.entries.iter().fold(empty, |policies, entry| policies.with(page.revision, &entry.key, object(entry))))
 }
 
 /// Follows the store for ever: changes as they come, all anew when they cannot be had.
-pub async fn run(store: Store, policies: watch::Sender<Arc<Policies>>) {
+pub(crate) async fn run(store: Store, policies: watch::Sender<Arc<Policies>>) {
     let mut losses = store.losses();
     loop {
         follow(&store, &policies, &mut losses).await;

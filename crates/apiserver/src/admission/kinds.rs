@@ -10,15 +10,15 @@ use crate::{
     table::Column,
 };
 
-pub const POLICY: &str = "ValidatingAdmissionPolicy";
-pub const BINDING: &str = "ValidatingAdmissionPolicyBinding";
+pub(super) const POLICY: &str = "ValidatingAdmissionPolicy";
+pub(super) const BINDING: &str = "ValidatingAdmissionPolicyBinding";
 
-pub fn resources() -> Vec<Resource> {
+pub(crate) fn resources() -> Vec<Resource> {
     vec![policies(), bindings()]
 }
 
 /// What the server says of a policy it has read.
-pub fn observe(object: &mut Value) {
+pub(crate) fn observe(object: &mut Value) {
     if !object["status"].is_object() {
         object["status"] = json!({});
     }

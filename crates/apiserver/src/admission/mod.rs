@@ -9,7 +9,7 @@ mod binding;
 mod check;
 mod code;
 mod evaluate;
-pub mod keeper;
+pub(crate) mod keeper;
 mod kinds;
 mod policy;
 mod rule;
@@ -21,7 +21,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use serde_json::Value;
 
-pub use self::{
+pub(crate) use self::{
     attributes::{Attributes, Operation},
     binding::Binding,
     check::{check_binding, check_policy},
@@ -31,13 +31,13 @@ pub use self::{
     rule::Place,
 };
 
-pub const GROUP: &str = "admissionregistration.k8s.io";
-pub const POLICIES: &str = "validatingadmissionpolicies";
-pub const BINDINGS: &str = "validatingadmissionpolicybindings";
+pub(crate) const GROUP: &str = "admissionregistration.k8s.io";
+pub(crate) const POLICIES: &str = "validatingadmissionpolicies";
+pub(crate) const BINDINGS: &str = "validatingadmissionpolicybindings";
 
 /// All policies and bindings as of one revision of the store.
 #[derive(Default)]
-pub struct Policies {
+pub(crate) struct Policies {
     /// Every change up to this revision is in here.
     pub revision: i64,
     policies: BTreeMap<String, Arc<Policy>>,
@@ -45,7 +45,7 @@ pub struct Policies {
 }
 
 /// A policy that a request is about, with its bindings that are.
-pub struct Concerned {
+pub(crate) struct Concerned {
     pub policy: Arc<Policy>,
     pub bindings: Vec<Arc<Binding>>,
     /// The version of the resource that its rules named.
@@ -53,12 +53,12 @@ pub struct Concerned {
 }
 
 impl Policies {
-    pub fn new(revision: i64) -> Policies {
+    pub(crate) fn new(revision: i64) -> Policies {
         Policies { revision, ..Policies::default() }
     }
 
     /// The same with one object changed or gone.
-    pub fn with(&self, revision: i64, key: &str, changed: Option<Value>) -> Policies {
+    pub(crate) fn with(&self, revision: i64, key: &str, changed: Option<Value>) -> Policies {
         let mut next = Policies { revision, policies: self.policies.clone(), bindings: self.bindings.clone() };
         next.policies.remove(key);
         next.bindings.remove(key);
@@ -76,7 +76,7 @@ impl Policies {
 
     /// Bound policies whose rules name this place, in the order of their names; selectors and conditions are not asked yet.
     /// `versions` are those of the resource, the request's first.
-    pub fn concerned(&self, place: &Place<'_>, versions: &[String]) -> Vec<Concerned> {
+    pub(crate) fn concerned(&self, place: &Place<'_>, versions: &[String]) -> Vec<Concerned> {
         let concerned = self.policies.values().filter_map(|policy| {
             let bindings = self.bindings.values().filter(|binding| binding.policy == policy.name);
             let bindings: Vec<_> =

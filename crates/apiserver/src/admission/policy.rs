@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{field, object};
 
-pub struct Policy {
+pub(crate) struct Policy {
     pub name: String,
     pub constraints: Resources,
     /// Whether what cannot be judged is refused (`failurePolicy: Fail`).
@@ -18,7 +18,7 @@ pub struct Policy {
 }
 
 impl Policy {
-    pub fn new(object: &Value) -> Policy {
+    pub(crate) fn new(object: &Value) -> Policy {
         let spec = &object["spec"];
         let mut errors = Vec::new();
         let code = code::compile(spec, &mut errors);

@@ -7,7 +7,7 @@ use crate::selector::Selector;
 
 /// Where a request goes, but for the version.
 #[derive(Clone, Copy, Debug)]
-pub struct Place<'a> {
+pub(crate) struct Place<'a> {
     pub group: &'a str,
     pub plural: &'a str,
     pub subresource: &'a str,
@@ -17,13 +17,13 @@ pub struct Place<'a> {
 }
 
 impl Place<'_> {
-    pub fn is_namespace(&self) -> bool {
+    pub(crate) fn is_namespace(&self) -> bool {
         self.group.is_empty() && self.plural == "namespaces"
     }
 }
 
 #[derive(Debug)]
-pub struct Resources {
+pub(crate) struct Resources {
     namespaces: Result<Selector, String>,
     objects: Result<Selector, String>,
     /// None of them means all.
@@ -46,7 +46,7 @@ struct Rule {
 
 impl Resources {
     /// Reads what was checked when it was written; `{}` is about everything.
-    pub fn new(spec: &Value) -> Resources {
+    pub(crate) fn new(spec: &Value) -> Resources {
         let rules = |key: &str| spec[key].as_array().into_iter().flatten().map(Rule::new).collect();
         Resources {
             namespaces: Selector::of_labels(&spec["namespaceSelector"]),
@@ -58,7 +58,7 @@ impl Resources {
     }
 
     /// The version under which the rules name this place, if they do. `versions` are the request's own and then the others.
-    pub fn names<'v>(&self, place: &Place<'_>, versions: &'v [String]) -> Option<&'v str> {
+    pub(crate) fn names<'v>(&self, place: &Place<'_>, versions: &'v [String]) -> Option<&'v str> {
         let versions = if self.equivalent { versions } else { &versions[..versions.len().min(1)] };
         let found =
             |rules: &[Rule]| versions.iter().find(|version| rules.iter().any(|rule| rule.names(place, version)));
@@ -70,7 +70,7 @@ impl Resources {
     }
 
     /// Whether the selectors choose these objects. What is in no namespace is never left out by a selector of namespaces.
-    pub fn select(&self, place: &Place<'_>, namespace: &Value, objects: [&Value; 2]) -> Result<bool, String> {
+    pub(crate) fn select(&self, place: &Place<'_>, namespace: &Value, objects: [&Value; 2]) -> Result<bool, String> {
         let namespaces = self.namespaces.as_ref().map_err(Clone::clone)?;
         if (!place.namespace.is_empty() || place.is_namespace()) && !namespaces.matches(namespace) {
             return Ok(false);

@@ -3,10 +3,10 @@
 use crate::cel::{ObjectType, Type};
 
 /// The name under which a policy's own variables are found.
-pub const VARIABLES: &str = "variables";
+pub(super) const VARIABLES: &str = "variables";
 
 /// Variables of every expression of a policy; its own are added where it may use them.
-pub fn variables() -> Vec<(&'static str, Type)> {
+pub(super) fn variables() -> Vec<(&'static str, Type)> {
     vec![("object", Type::Dyn), ("oldObject", Type::Dyn), ("request", request()), ("namespaceObject", namespace())]
 }
 
@@ -19,7 +19,7 @@ fn texts() -> Type {
     Type::list(Type::String)
 }
 
-pub fn request() -> Type {
+pub(super) fn request() -> Type {
     let named =
         |last: &'static str| object(&[("group", Type::String), ("version", Type::String), (last, Type::String)]);
     let (kind, resource) = (named("kind"), named("resource"));
@@ -45,7 +45,7 @@ pub fn request() -> Type {
     ])
 }
 
-pub fn namespace() -> Type {
+pub(super) fn namespace() -> Type {
     let map = || Type::map(Type::String, Type::String);
     let mut metadata = ObjectType::default();
     for (name, kind) in [

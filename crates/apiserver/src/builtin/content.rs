@@ -15,7 +15,7 @@ const CONTENT_BYTES_MAX: usize = 1 << 20;
 const ACCOUNT: &str = "kubernetes.io/service-account.name";
 
 /// What is wrong with the content of an object of this kind, and with what becomes of the old one. `part` is what is written of it.
-pub fn faults(kind: &str, part: &str, object: &Value, old: Option<&Value>) -> Vec<FieldError> {
+pub(crate) fn faults(kind: &str, part: &str, object: &Value, old: Option<&Value>) -> Vec<FieldError> {
     let mut errors = old.map(|old| changes(kind, object, old)).unwrap_or_default();
     match kind {
         "ConfigMap" => config_map(object, &mut errors),
@@ -29,7 +29,7 @@ pub fn faults(kind: &str, part: &str, object: &Value, old: Option<&Value>) -> Ve
 }
 
 /// What is not refused, and yet may be meant otherwise.
-pub fn caution(kind: &str, object: &Value) -> Option<String> {
+pub(crate) fn caution(kind: &str, object: &Value) -> Option<String> {
     let bytes = |key: &str| decoded(&object["data"][key]);
     let keeps_pair = kind == "Secret" && object["type"] == "kubernetes.io/tls";
     keeps_pair.then(|| tls::check(&bytes("tls.crt"), &bytes("tls.key")).err()).flatten()

@@ -10,7 +10,7 @@ use x509_parser::prelude::{FromDer, SubjectPublicKeyInfo, parse_x509_certificate
 
 const KEY: &str = "PRIVATE KEY";
 
-pub fn check(certificate: &[u8], key: &[u8]) -> Result<(), String> {
+pub(super) fn check(certificate: &[u8], key: &[u8]) -> Result<(), String> {
     let certificate = find_certificate(&blocks(certificate))?;
     let key = find_key(&blocks(key))?;
     let (rest, certificate) = parse_x509_certificate(&certificate).map_err(|_| "x509: malformed certificate")?;

@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 /// One expression. `at` is the byte where it stands, or its operator; `depth` the height of the tree under it.
 #[derive(Clone, Debug)]
-pub struct Expr {
+pub(super) struct Expr {
     pub at: usize,
     pub depth: usize,
     pub node: Node,
 }
 
 #[derive(Clone, Debug)]
-pub enum Node {
+pub(super) enum Node {
     Literal(Literal),
     Ident(String),
     /// `a.b`, and `a.?b`, which is an optional.
@@ -34,13 +34,13 @@ pub enum Node {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Member {
+pub(super) enum Member {
     Yes,
     No,
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub enum Literal {
+pub(super) enum Literal {
     Null,
     Bool(bool),
     Int(i64),
@@ -51,7 +51,7 @@ pub enum Literal {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum FoldKind {
+pub(super) enum FoldKind {
     All,
     Exists,
     ExistsOne,
@@ -68,7 +68,7 @@ pub enum FoldKind {
 
 /// A macro that visits each item of a list or each key of a map.
 #[derive(Clone, Debug)]
-pub struct Fold {
+pub(super) struct Fold {
     pub kind: FoldKind,
     pub range: Expr,
     /// Item, or key; with `second`, index or key.
@@ -79,14 +79,14 @@ pub struct Fold {
 }
 
 impl Expr {
-    pub fn new(at: usize, node: Node) -> Expr {
+    pub(super) fn new(at: usize, node: Node) -> Expr {
         let mut depth = 0;
         each_child(&node, &mut |child| depth = depth.max(child.depth));
         Expr { at, depth: depth + 1, node }
     }
 
     /// `self.a.b` for a chain of fields that begins at a name.
-    pub fn path(&self) -> Option<String> {
+    pub(super) fn path(&self) -> Option<String> {
         match &self.node {
             Node::Ident(name) => Some(name.clone()),
             Node::Select(operand, field, false) => Some(format!("{}.{field}", operand.path()?)),
@@ -124,18 +124,18 @@ fn each_child(node: &Node, visit: &mut impl FnMut(&Expr)) {
 
 /// What is wrong with a source, and where.
 #[derive(Debug)]
-pub struct Fault {
+pub(super) struct Fault {
     pub at: usize,
     pub text: String,
 }
 
 impl Fault {
-    pub fn new(at: usize, text: impl Into<String>) -> Fault {
+    pub(super) fn new(at: usize, text: impl Into<String>) -> Fault {
         Fault { at, text: text.into() }
     }
 
     /// As cel-go prints it: the place, the text, the line, and a mark under the column.
-    pub fn render(&self, source: &str) -> String {
+    pub(super) fn render(&self, source: &str) -> String {
         let mut at = self.at.min(source.len());
         while !source.is_char_boundary(at) {
             at -= 1;

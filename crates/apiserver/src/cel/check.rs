@@ -8,7 +8,7 @@ use super::{
 };
 use crate::schema;
 
-pub struct Checker {
+pub(super) struct Checker {
     scope: Vec<(String, Type)>,
     variables: usize,
     references: Vec<String>,
@@ -19,17 +19,17 @@ pub struct Checker {
 type Checked = Result<Type, Fault>;
 
 impl Checker {
-    pub fn new(variables: &[(&str, Type)]) -> Checker {
+    pub(super) fn new(variables: &[(&str, Type)]) -> Checker {
         let scope: Vec<_> = variables.iter().map(|(name, kind)| ((*name).to_owned(), kind.clone())).collect();
         Checker { variables: scope.len(), scope, references: Vec::new(), mixed: false }
     }
 
     /// Names of given variables that the expression uses.
-    pub fn references(self) -> Vec<String> {
+    pub(super) fn references(self) -> Vec<String> {
         self.references
     }
 
-    pub fn check(&mut self, expr: &mut Expr) -> Checked {
+    pub(super) fn check(&mut self, expr: &mut Expr) -> Checked {
         let at = expr.at;
         match &mut expr.node {
             Node::Literal(literal) => Ok(literal_type(literal)),

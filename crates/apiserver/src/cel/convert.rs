@@ -12,7 +12,7 @@ use super::{
 impl<'a> Value<'a> {
     /// A value of JSON as one of this type. Objects have been validated before; what still does not fit is taken for what it
     /// looks like.
-    pub fn of(json: &'a Json, kind: &Type) -> Value<'a> {
+    pub(crate) fn of(json: &'a Json, kind: &Type) -> Value<'a> {
         match (kind, json) {
             (Type::List(item, kind), Json::Array(items)) => Value::List(List::Json(items, item.clone(), kind.clone())),
             (Type::Map(_, value), Json::Object(map)) => Value::Map(Map::Json(map, value.clone())),

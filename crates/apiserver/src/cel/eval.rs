@@ -17,26 +17,26 @@ const MAP_COST: u64 = 30;
 /// Steps that are free in cel-go, such as literals, are paid for by the dozen, as there may be very many.
 const FREE_STEPS: u64 = 8;
 
-pub struct Scope<'a, 'm> {
+pub(super) struct Scope<'a, 'm> {
     pub variables: Vec<(&'a str, Value<'a>)>,
     pub meter: &'m mut Meter,
     steps: u64,
     lazy: Option<Rc<Lazy<'a>>>,
 }
 
-pub type Evaluated<'a> = Result<Value<'a>, Error>;
+pub(super) type Evaluated<'a> = Result<Value<'a>, Error>;
 
 impl<'a, 'm> Scope<'a, 'm> {
-    pub fn new(variables: Vec<(&'a str, Value<'a>)>, meter: &'m mut Meter) -> Scope<'a, 'm> {
+    pub(super) fn new(variables: Vec<(&'a str, Value<'a>)>, meter: &'m mut Meter) -> Scope<'a, 'm> {
         Scope { variables, meter, steps: 0, lazy: None }
     }
 
-    pub fn with_lazy(mut self, lazy: Rc<Lazy<'a>>) -> Scope<'a, 'm> {
+    pub(super) fn with_lazy(mut self, lazy: Rc<Lazy<'a>>) -> Scope<'a, 'm> {
         self.lazy = Some(lazy);
         self
     }
 
-    pub fn eval(&mut self, expr: &'a Expr) -> Evaluated<'a> {
+    pub(super) fn eval(&mut self, expr: &'a Expr) -> Evaluated<'a> {
         self.steps += 1;
         self.meter.charge(u64::from(self.steps.is_multiple_of(FREE_STEPS)))?;
         match &expr.node {

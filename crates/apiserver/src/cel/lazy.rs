@@ -8,7 +8,7 @@ use std::{
 
 use super::{Error, Meter, Program, Value};
 
-pub struct Lazy<'a> {
+pub(crate) struct Lazy<'a> {
     /// What stands before the dot.
     pub(super) name: &'a str,
     programs: &'a [(String, Program)],
@@ -20,7 +20,7 @@ pub struct Lazy<'a> {
 
 impl<'a> Lazy<'a> {
     /// Programs by name over these variables, each of which may use those before it; one evaluation costs at most `cost_max`.
-    pub fn new(
+    pub(crate) fn new(
         name: &'a str,
         programs: &'a [(String, Program)],
         variables: Vec<(&'a str, Value<'a>)>,
@@ -50,7 +50,7 @@ impl<'a> Lazy<'a> {
     }
 
     /// What evaluations have cost since this was asked last.
-    pub fn take_spent(&self) -> u64 {
+    pub(crate) fn take_spent(&self) -> u64 {
         self.spent.replace(0)
     }
 }

@@ -3,7 +3,7 @@
 use super::ast::{Fault, Literal};
 
 #[derive(Clone, Debug, PartialEq)]
-pub enum Token {
+pub(super) enum Token {
     Literal(Literal),
     Ident(String),
     /// Operators and brackets.
@@ -16,7 +16,7 @@ const SIGNS: [&str; 27] = [
     "{", "}", "=", ";", "@",
 ];
 /// Words that CEL keeps for itself.
-pub const RESERVED: [&str; 17] = [
+pub(crate) const RESERVED: [&str; 17] = [
     "as",
     "break",
     "const",
@@ -37,7 +37,7 @@ pub const RESERVED: [&str; 17] = [
 ];
 
 /// All words with the byte each begins at; the last is `End`.
-pub fn lex(source: &str) -> Result<Vec<(usize, Token)>, Fault> {
+pub(super) fn lex(source: &str) -> Result<Vec<(usize, Token)>, Fault> {
     let mut tokens = Vec::new();
     let mut at = 0;
     while let Some(first) = source[at..].chars().next() {
@@ -151,9 +151,10 @@ fn quoted(rest: &str, at: usize) -> Result<Option<(Token, usize)>, Fault> {
         }
     }
     let content = if raw { text.as_bytes()[..end].to_vec() } else { unescape(&text[..end], bytes, at)? };
-    let literal = match bytes {
-        true => Literal::Bytes(content.into()),
-        false => Literal::String(String::from_utf8(content).map_err(|_| Fault::new(at, "invalid string literal"))?),
+    let literal = if bytes {
+        Literal::Bytes(content.into())
+    } else {
+        Literal::String(String::from_utf8(content).map_err(|_| Fault::new(at, "invalid string literal"))?)
     };
     Ok(Some((Token::Literal(literal), prefix + end + 2 * fence.len())))
 }

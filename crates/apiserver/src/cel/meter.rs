@@ -13,7 +13,7 @@ const PATTERN_CHAR_COST: u64 = 20;
 pub(super) const PATTERN_BYTES_MAX: usize = 1 << 20;
 
 #[derive(Clone, Debug)]
-pub struct Meter {
+pub(crate) struct Meter {
     spent: u64,
     limit: u64,
     /// Compiled once, for as long as the meter lives.
@@ -21,16 +21,16 @@ pub struct Meter {
 }
 
 impl Meter {
-    pub fn new(limit: u64) -> Meter {
+    pub(crate) fn new(limit: u64) -> Meter {
         Meter { spent: 0, limit, patterns: HashMap::new() }
     }
 
-    pub fn spent(&self) -> u64 {
+    pub(crate) fn spent(&self) -> u64 {
         self.spent
     }
 
     /// Back to nothing spent.
-    pub fn reset(&mut self) {
+    pub(crate) fn reset(&mut self) {
         self.spent = 0;
     }
 

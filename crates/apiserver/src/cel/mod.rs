@@ -23,7 +23,7 @@ mod tests;
 use std::rc::Rc;
 
 use self::{ast::Expr, check::Checker};
-pub use self::{
+pub(crate) use self::{
     lazy::Lazy,
     lex::RESERVED,
     library::parse_duration,
@@ -38,11 +38,11 @@ const SIZE_MAX: usize = 100_000;
 /// Why an expression is none, with the place: `ERROR: <input>:1:5: undefined field 'foo'` and the line it stands in.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
-pub struct CompileError(String);
+pub(crate) struct CompileError(String);
 
 /// Why an evaluation has no result. The texts are cel-go's.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
-pub enum Error {
+pub(crate) enum Error {
     #[error("operation cancelled: actual cost limit exceeded")]
     Cost,
     #[error("no such overload")]
@@ -61,7 +61,7 @@ impl Error {
 
 /// A compiled expression.
 #[derive(Clone, Debug)]
-pub struct Program {
+pub(crate) struct Program {
     root: Expr,
     result: Type,
     references: Vec<String>,
@@ -70,7 +70,7 @@ pub struct Program {
 
 impl Program {
     /// Reads `source` as an expression over variables of these names and types.
-    pub fn compile(source: &str, variables: &[(&str, Type)]) -> Result<Program, CompileError> {
+    pub(crate) fn compile(source: &str, variables: &[(&str, Type)]) -> Result<Program, CompileError> {
         let size = source.chars().count();
         if size > SIZE_MAX {
             let text = format!("expression code point size exceeds limit: size: {size}, limit {SIZE_MAX}");
@@ -84,27 +84,31 @@ impl Program {
         Ok(Program { root, result, references: checker.references(), variables })
     }
 
-    pub fn result(&self) -> &Type {
+    pub(crate) fn result(&self) -> &Type {
         &self.result
     }
 
     /// The type that a variable was said to have.
-    pub fn variable(&self, name: &str) -> &Type {
+    pub(crate) fn variable(&self, name: &str) -> &Type {
         self.variables.iter().find(|(known, _)| known == name).map_or(&Type::Dyn, |(_, kind)| kind)
     }
 
     /// Whether the expression names this variable.
-    pub fn uses(&self, variable: &str) -> bool {
+    pub(crate) fn uses(&self, variable: &str) -> bool {
         self.references.iter().any(|name| name == variable)
     }
 
     /// The value of the expression for these variables.
-    pub fn eval<'a>(&'a self, variables: &[(&'a str, Value<'a>)], meter: &mut Meter) -> Result<Value<'a>, Error> {
+    pub(crate) fn eval<'a>(
+        &'a self,
+        variables: &[(&'a str, Value<'a>)],
+        meter: &mut Meter,
+    ) -> Result<Value<'a>, Error> {
         eval::Scope::new(variables.to_vec(), meter).eval(&self.root)
     }
 
     /// The same with variables that are evaluated when they are asked for.
-    pub fn eval_with<'a>(
+    pub(crate) fn eval_with<'a>(
         &'a self,
         variables: &[(&'a str, Value<'a>)],
         lazy: &Rc<Lazy<'a>>,
@@ -113,7 +117,11 @@ impl Program {
         eval::Scope::new(variables.to_vec(), meter).with_lazy(lazy.clone()).eval(&self.root)
     }
 
-    pub fn eval_bool<'a>(&'a self, variables: &[(&'a str, Value<'a>)], meter: &mut Meter) -> Result<bool, Error> {
+    pub(crate) fn eval_bool<'a>(
+        &'a self,
+        variables: &[(&'a str, Value<'a>)],
+        meter: &mut Meter,
+    ) -> Result<bool, Error> {
         match self.eval(variables, meter)? {
             Value::Bool(verdict) => Ok(verdict),
             _ => Err(Error::NoOverload),
@@ -121,7 +129,7 @@ impl Program {
     }
 
     /// The text the expression makes, or `None` if it makes something else.
-    pub fn eval_text<'a>(
+    pub(crate) fn eval_text<'a>(
         &'a self,
         variables: &[(&'a str, Value<'a>)],
         meter: &mut Meter,

@@ -10,7 +10,7 @@ const EXPRESSION: &str =
     "{'[', '{', '(', '.', '-', '!', 'true', 'false', 'null', NUM_FLOAT, NUM_INT, NUM_UINT, STRING, BYTES, IDENTIFIER}";
 
 /// How high a tree may be, and how deep brackets may nest: every later step recurses no deeper than this.
-pub const DEPTH_MAX: usize = 100;
+pub(super) const DEPTH_MAX: usize = 100;
 
 /// Binary operators, those that bind least first, with the names of their functions.
 const BINARY: [&[(&str, &str)]; 5] = [
@@ -21,7 +21,7 @@ const BINARY: [&[(&str, &str)]; 5] = [
     &[("*", "_*_"), ("/", "_/_"), ("%", "_%_")],
 ];
 
-pub fn parse(source: &str) -> Result<Expr, Fault> {
+pub(super) fn parse(source: &str) -> Result<Expr, Fault> {
     let mut parser = Parser { tokens: lex(source)?, next: 0, depth: 0 };
     let expr = parser.expression()?;
     match parser.peek() {

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, fmt, sync::Arc};
 
 #[derive(Clone, Debug)]
-pub enum Type {
+pub(crate) enum Type {
     /// Known only when it is evaluated.
     Dyn,
     Null,
@@ -29,7 +29,7 @@ pub enum Type {
 
 /// How items of a list are told apart, which decides when two lists are equal and what their sum is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum ListKind {
+pub(crate) enum ListKind {
     #[default]
     Atomic,
     Set,
@@ -38,28 +38,28 @@ pub enum ListKind {
 
 /// An object with fields: by the name an expression uses, the name in JSON and the type.
 #[derive(Debug, Default)]
-pub struct ObjectType {
+pub(crate) struct ObjectType {
     pub fields: BTreeMap<String, (String, Type)>,
 }
 
-pub const PARAMS: usize = 2;
-pub type Bound = [Option<Type>; PARAMS];
+pub(super) const PARAMS: usize = 2;
+pub(super) type Bound = [Option<Type>; PARAMS];
 
 impl Type {
-    pub fn list(of: Type) -> Type {
+    pub(crate) fn list(of: Type) -> Type {
         Type::List(Arc::new(of), ListKind::Atomic)
     }
 
-    pub fn map(key: Type, value: Type) -> Type {
+    pub(crate) fn map(key: Type, value: Type) -> Type {
         Type::Map(Arc::new(key), Arc::new(value))
     }
 
-    pub fn optional(of: Type) -> Type {
+    pub(crate) fn optional(of: Type) -> Type {
         Type::Optional(Arc::new(of))
     }
 
     /// Reads one type of a signature: `list(A)`, `map(string,int)`, `kubernetes.URL`.
-    pub fn parse(text: &'static str) -> Type {
+    pub(crate) fn parse(text: &'static str) -> Type {
         let inner = |prefix: &str| text.strip_prefix(prefix).and_then(|rest| rest.strip_suffix(')'));
         if let Some(of) = inner("list(") {
             return Type::list(Type::parse(of));
@@ -89,7 +89,7 @@ impl Type {
     }
 
     /// Whether a value of type `found` may stand where this is asked for; parameters are bound on the way.
-    pub fn takes(&self, found: &Type, bound: &mut Bound) -> bool {
+    pub(crate) fn takes(&self, found: &Type, bound: &mut Bound) -> bool {
         use self::Type as T;
         match (self, found) {
             (T::Param(index), found) => match bound[*index].clone() {
@@ -126,7 +126,7 @@ impl Type {
     }
 
     /// A type for both, if there is one.
-    pub fn join(&self, other: &Type) -> Option<Type> {
+    pub(crate) fn join(&self, other: &Type) -> Option<Type> {
         let none = &mut Bound::default();
         match (self, other) {
             (Type::Dyn, _) | (_, Type::Dyn) => Some(Type::Dyn),
@@ -137,7 +137,7 @@ impl Type {
     }
 
     /// The type with its parameters filled in; what nothing is known of is dynamic.
-    pub fn fill(&self, bound: &Bound) -> Type {
+    pub(crate) fn fill(&self, bound: &Bound) -> Type {
         match self {
             Type::Param(index) => bound[*index].clone().unwrap_or(Type::Dyn),
             Type::List(of, kind) => Type::List(Arc::new(of.fill(bound)), kind.clone()),

@@ -11,7 +11,7 @@ use super::{
 };
 
 #[derive(Clone, Debug)]
-pub enum Value<'a> {
+pub(crate) enum Value<'a> {
     Null,
     Bool(bool),
     Int(i64),
@@ -35,7 +35,7 @@ pub enum Value<'a> {
 }
 
 #[derive(Clone, Debug)]
-pub enum Text<'a> {
+pub(crate) enum Text<'a> {
     Borrowed(&'a str),
     Shared(Arc<str>),
 }
@@ -58,13 +58,13 @@ impl fmt::Display for Text<'_> {
 }
 
 #[derive(Clone, Debug)]
-pub enum List<'a> {
+pub(crate) enum List<'a> {
     Json(&'a [Json], Arc<Type>, ListKind),
     Made(Arc<Vec<Value<'a>>>, ListKind),
 }
 
 #[derive(Clone, Debug)]
-pub enum Map<'a> {
+pub(crate) enum Map<'a> {
     /// Keys are text, values all of one type.
     Json(&'a serde_json::Map<String, Json>, Arc<Type>),
     /// Fields with a type each.
@@ -73,7 +73,7 @@ pub enum Map<'a> {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Key {
+pub(crate) enum Key {
     Bool(bool),
     /// Signed and unsigned alike.
     Int(i128),
@@ -91,7 +91,7 @@ impl fmt::Display for Key {
 }
 
 impl Key {
-    pub fn of(value: &Value<'_>) -> Result<Key, Error> {
+    pub(crate) fn of(value: &Value<'_>) -> Result<Key, Error> {
         match value {
             Value::Bool(key) => Ok(Key::Bool(*key)),
             Value::Int(key) => Ok(Key::Int((*key).into())),
@@ -112,20 +112,20 @@ impl Key {
 }
 
 impl<'a> Value<'a> {
-    pub fn text(text: impl Into<Arc<str>>) -> Value<'a> {
+    pub(crate) fn text(text: impl Into<Arc<str>>) -> Value<'a> {
         Value::String(Text::Shared(text.into()))
     }
 
-    pub fn list(items: Vec<Value<'a>>) -> Value<'a> {
+    pub(crate) fn list(items: Vec<Value<'a>>) -> Value<'a> {
         Value::List(List::Made(Arc::new(items), ListKind::Atomic))
     }
 
-    pub fn some(value: Value<'a>) -> Value<'a> {
+    pub(crate) fn some(value: Value<'a>) -> Value<'a> {
         Value::Optional(Some(Box::new(value)))
     }
 
     /// How large a value is to look at: characters, bytes, items.
-    pub fn size(&self) -> usize {
+    pub(crate) fn size(&self) -> usize {
         match self {
             Value::String(text) => text.len(),
             Value::Bytes(bytes) => bytes.len(),
@@ -135,7 +135,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    pub fn type_name(&self) -> &'static str {
+    pub(crate) fn type_name(&self) -> &'static str {
         match self {
             Value::Null => "null_type",
             Value::Bool(_) => "bool",
@@ -160,7 +160,7 @@ impl<'a> Value<'a> {
     }
 
     /// Whether the value may be handed to a parameter of this type.
-    pub fn is(&self, wanted: &Type) -> bool {
+    pub(crate) fn is(&self, wanted: &Type) -> bool {
         match (wanted, self) {
             (Type::Dyn | Type::Param(_), _) => true,
             (Type::Null, Value::Null) | (Type::Bool, Value::Bool(_)) | (Type::Int, Value::Int(_)) => true,
@@ -175,7 +175,7 @@ impl<'a> Value<'a> {
     }
 
     /// Equal as CEL means it: numbers by value whatever their type, lists and maps by content.
-    pub fn equals(&self, other: &Value<'a>, meter: &mut Meter) -> Result<bool, Error> {
+    pub(crate) fn equals(&self, other: &Value<'a>, meter: &mut Meter) -> Result<bool, Error> {
         use Value::*;
         meter.charge(1)?;
         Ok(match (self, other) {
@@ -210,7 +210,7 @@ impl<'a> Value<'a> {
     }
 
     /// Which comes first, where that can be said.
-    pub fn order(&self, other: &Value<'a>) -> Option<Ordering> {
+    pub(crate) fn order(&self, other: &Value<'a>) -> Option<Ordering> {
         match (self, other) {
             (Value::Bool(a), Value::Bool(b)) => Some(a.cmp(b)),
             (Value::String(a), Value::String(b)) => Some(a.as_bytes().cmp(b.as_bytes())),
@@ -250,35 +250,35 @@ fn double_order(a: f64, b: i128) -> Option<Ordering> {
 }
 
 impl<'a> List<'a> {
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         match self {
             List::Json(items, ..) => items.len(),
             List::Made(items, _) => items.len(),
         }
     }
 
-    pub fn get(&self, index: usize) -> Option<Value<'a>> {
+    pub(crate) fn get(&self, index: usize) -> Option<Value<'a>> {
         match self {
             List::Json(items, of, _) => items.get(index).map(|item| Value::of(item, of)),
             List::Made(items, _) => items.get(index).cloned(),
         }
     }
 
-    pub fn first(&self) -> Option<Value<'a>> {
+    pub(crate) fn first(&self) -> Option<Value<'a>> {
         self.get(0)
     }
 
-    pub fn iter(&self) -> impl Iterator<Item = Value<'a>> + '_ {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = Value<'a>> + '_ {
         (0..self.len()).filter_map(|index| self.get(index))
     }
 
-    pub fn kind(&self) -> &ListKind {
+    pub(crate) fn kind(&self) -> &ListKind {
         match self {
             List::Json(_, _, kind) | List::Made(_, kind) => kind,
         }
     }
 
-    pub fn contains(&self, value: &Value<'a>, meter: &mut Meter) -> Result<bool, Error> {
+    pub(crate) fn contains(&self, value: &Value<'a>, meter: &mut Meter) -> Result<bool, Error> {
         for item in self.iter() {
             if item.equals(value, meter)? {
                 return Ok(true);
@@ -308,7 +308,7 @@ impl<'a> List<'a> {
 }
 
 impl<'a> Map<'a> {
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         match self {
             Map::Json(map, _) | Map::Object(map, _) => map.len(),
             Map::Made(map) => map.len(),
@@ -316,7 +316,7 @@ impl<'a> Map<'a> {
     }
 
     /// The value under a key; a field of an object by the name that expressions use.
-    pub fn get(&self, key: &Key) -> Option<Value<'a>> {
+    pub(crate) fn get(&self, key: &Key) -> Option<Value<'a>> {
         match (self, key) {
             (Map::Made(map), key) => map.get(key).cloned(),
             (Map::Json(map, of), Key::String(key)) => map.get(key).map(|value| Value::of(value, of)),
@@ -330,7 +330,7 @@ impl<'a> Map<'a> {
     }
 
     /// All keys, which are made at once, so they are paid for at once.
-    pub fn paid_keys(&self, meter: &mut Meter) -> Result<Vec<Value<'a>>, Error> {
+    pub(crate) fn paid_keys(&self, meter: &mut Meter) -> Result<Vec<Value<'a>>, Error> {
         let looked_at = match self {
             Map::Object(_, object) => object.fields.len(),
             _ => self.len(),
@@ -339,7 +339,7 @@ impl<'a> Map<'a> {
         Ok(self.keys())
     }
 
-    pub fn keys(&self) -> Vec<Value<'a>> {
+    pub(crate) fn keys(&self) -> Vec<Value<'a>> {
         match self {
             Map::Json(map, _) => map.keys().map(|key| Value::String(Text::Borrowed(key))).collect(),
             Map::Object(map, object) => {

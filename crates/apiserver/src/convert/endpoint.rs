@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::TIMEOUT;
 
 #[derive(Clone, Debug)]
-pub struct Endpoint {
+pub(crate) struct Endpoint {
     /// As it was given, with a port or without.
     authority: String,
     host: String,
@@ -26,7 +26,7 @@ impl fmt::Display for Endpoint {
 
 impl Endpoint {
     /// Reads a URL; the error says what is wrong with it, in Kubernetes' words.
-    pub fn parse(url: &str) -> Result<Endpoint, String> {
+    pub(crate) fn parse(url: &str) -> Result<Endpoint, String> {
         const FORM: &str = "; desired format: https://host[/path]";
         let uri: http::Uri = url.parse().map_err(|error| format!("url must be a valid URL: {error}{FORM}"))?;
         if uri.scheme_str() != Some("https") {
@@ -48,7 +48,7 @@ impl Endpoint {
     }
 
     /// The address that a service would have.
-    pub fn service(service: &Value) -> Endpoint {
+    pub(crate) fn service(service: &Value) -> Endpoint {
         let text = |key: &str| service[key].as_str().unwrap_or_default();
         let host = format!("{}.{}.svc", text("name"), text("namespace"));
         let port = service["port"].as_u64().and_then(|port| u16::try_from(port).ok()).unwrap_or(443);
@@ -58,18 +58,18 @@ impl Endpoint {
     }
 
     /// What to connect to; a host without the brackets of an IPv6 address.
-    pub fn address(&self) -> Result<(&str, u16), String> {
+    pub(crate) fn address(&self) -> Result<(&str, u16), String> {
         match &self.service {
             Some(name) => Err(format!("service {name:?} not found")),
             None => Ok((self.host.trim_start_matches('[').trim_end_matches(']'), self.port)),
         }
     }
 
-    pub fn authority(&self) -> &str {
+    pub(crate) fn authority(&self) -> &str {
         &self.authority
     }
 
-    pub fn target(&self) -> String {
+    pub(crate) fn target(&self) -> String {
         format!("{}?timeout={}s", self.path, TIMEOUT.as_secs())
     }
 }

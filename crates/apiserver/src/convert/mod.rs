@@ -10,14 +10,14 @@ use std::{sync::Arc, time::Duration};
 use rustls::ClientConfig;
 use serde_json::Value;
 
-pub use self::{endpoint::Endpoint, trust::roots};
+pub(crate) use self::{endpoint::Endpoint, trust::roots};
 
 /// How long a webhook may take for one review, with the connection to it.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A webhook, ready to be asked.
 #[derive(Clone, Debug)]
-pub struct Converter {
+pub(crate) struct Converter {
     endpoint: Endpoint,
     tls: Arc<ClientConfig>,
     timeout: Duration,
@@ -26,11 +26,11 @@ pub struct Converter {
 }
 
 /// Versions of ConversionReview, which differ in name and in what Kubernetes checks.
-pub const REVIEWS: [&str; 2] = ["v1", "v1beta1"];
+pub(crate) const REVIEWS: [&str; 2] = ["v1", "v1beta1"];
 
 impl Converter {
     /// The webhook of a definition's `spec.conversion`, or why it cannot be asked.
-    pub fn new(conversion: &Value) -> Result<Converter, String> {
+    pub(crate) fn new(conversion: &Value) -> Result<Converter, String> {
         let config = &conversion["webhook"]["clientConfig"];
         let endpoint = match &config["service"] {
             service @ Value::Object(_) => Endpoint::service(service),
@@ -43,7 +43,7 @@ impl Converter {
     }
 
     /// All objects in the version `desired`, in one call. Objects that are in it already must not be among them.
-    pub async fn convert(&self, objects: Vec<Value>, desired: &str) -> Result<Vec<Value>, String> {
+    pub(crate) async fn convert(&self, objects: Vec<Value>, desired: &str) -> Result<Vec<Value>, String> {
         let Some(first) = objects.first() else { return Ok(objects) };
         let (version, kind) = (first["apiVersion"].as_str(), first["kind"].as_str());
         let name = format!("conversion webhook for {}, Kind={}", version.unwrap_or_default(), kind.unwrap_or_default());

@@ -16,7 +16,7 @@ use super::endpoint::Endpoint;
 const ANSWER_BYTES_MAX: usize = 64 << 20;
 
 /// The answer to a document; an error in the words of Kubernetes' client.
-pub async fn post(endpoint: &Endpoint, tls: Arc<ClientConfig>, body: &Value) -> Result<Value, String> {
+pub(super) async fn post(endpoint: &Endpoint, tls: Arc<ClientConfig>, body: &Value) -> Result<Value, String> {
     let lost = |why: String| format!("Post \"{endpoint}\": {why}");
     let (code, body) = exchange(endpoint, tls, body).await.map_err(lost)?;
     if !(200..300).contains(&code) {

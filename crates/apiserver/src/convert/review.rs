@@ -4,13 +4,13 @@ use serde_json::{Map, Value, json};
 
 use crate::object;
 
-pub fn request(review: &str, uid: &str, desired: &str, objects: &[Value]) -> Value {
+pub(super) fn request(review: &str, uid: &str, desired: &str, objects: &[Value]) -> Value {
     json!({"apiVersion": format!("apiextensions.k8s.io/{review}"), "kind": "ConversionReview",
            "request": {"uid": uid, "desiredAPIVersion": desired, "objects": objects}})
 }
 
 /// The converted objects, if the answer is sound: as many, of the version that was asked for, each the same object as before.
-pub fn converted(
+pub(super) fn converted(
     answer: &Value,
     review: &str,
     uid: &str,
@@ -87,9 +87,10 @@ fn metadata(found: &Value, before: &Value) -> Result<Value, String> {
         if let Some((name, _)) = own.iter().find(|(_, value)| !value.is_string()) {
             return Err(format!("metadata.{key}[{name}] must be a string"));
         }
-        match own.is_empty() {
-            true => drop(metadata.as_object_mut().map(|metadata| metadata.remove(key))),
-            false => metadata[key] = Value::Object(own),
+        if own.is_empty() {
+            drop(metadata.as_object_mut().map(|metadata| metadata.remove(key)))
+        } else {
+            metadata[key] = Value::Object(own)
         }
     }
     Ok(metadata)

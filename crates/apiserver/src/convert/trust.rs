@@ -17,7 +17,7 @@ use rustls::{
 use x509_parser::prelude::{FromDer, X509Certificate};
 
 /// The certificates of a bundle (base64 of PEM).
-pub fn roots(bundle: &str) -> Result<Vec<CertificateDer<'static>>, String> {
+pub(crate) fn roots(bundle: &str) -> Result<Vec<CertificateDer<'static>>, String> {
     let pem = STANDARD.decode(bundle).map_err(|error| format!("unable to load root certificates: {error}"))?;
     let mut store = RootCertStore::empty();
     let mut certs = Vec::new();
@@ -26,14 +26,15 @@ pub fn roots(bundle: &str) -> Result<Vec<CertificateDer<'static>>, String> {
         store.add(cert.clone()).map_err(|error| format!("unable to load root certificates: {error}"))?;
         certs.push(cert);
     }
-    match certs.is_empty() {
-        true => Err("unable to load root certificates: unable to parse bytes as PEM block".to_owned()),
-        false => Ok(certs),
+    if certs.is_empty() {
+        Err("unable to load root certificates: unable to parse bytes as PEM block".to_owned())
+    } else {
+        Ok(certs)
     }
 }
 
 /// Trusts the bundle, or what the system trusts if there is none.
-pub fn tls(bundle: &str) -> Result<ClientConfig, String> {
+pub(super) fn tls(bundle: &str) -> Result<ClientConfig, String> {
     let certs = match bundle {
         "" => rustls_native_certs::load_native_certs().certs,
         bundle => roots(bundle)?,
@@ -59,9 +60,10 @@ impl Trust {
         let mut roots = RootCertStore::empty();
         roots.add_parsable_certificates(certs.iter().cloned());
         // A system may trust nobody, and a webhook then is nobody.
-        let chains = match roots.is_empty() {
-            true => None,
-            false => Some(WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider.clone()).build()?),
+        let chains = if roots.is_empty() {
+            None
+        } else {
+            Some(WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider.clone()).build()?)
         };
         Ok(Trust { chains, provider, certs })
     }

@@ -2,11 +2,11 @@
 
 use serde_json::Value;
 
-pub const ANNOTATION: &str = "api-approved.kubernetes.io";
+pub(super) const ANNOTATION: &str = "api-approved.kubernetes.io";
 const SEE: &str = "see https://github.com/kubernetes/enhancements/pull/1111";
 
 /// As in the condition `KubernetesAPIApprovalPolicyConformant`.
-pub struct Approval {
+pub(super) struct Approval {
     pub annotation: String,
     pub status: &'static str,
     pub reason: &'static str,
@@ -15,7 +15,7 @@ pub struct Approval {
 
 impl Approval {
     /// Nothing for groups of others.
-    pub fn of(definition: &Value) -> Option<Approval> {
+    pub(super) fn of(definition: &Value) -> Option<Approval> {
         let group = definition["spec"]["group"].as_str().unwrap_or_default();
         let owners = ["k8s.io", "kubernetes.io"];
         if !owners.iter().any(|owner| group == *owner || group.ends_with(&format!(".{owner}"))) {

@@ -14,7 +14,7 @@ const SHARED: [(&str, &str); 4] = [
 ];
 
 /// A definition of the store, in the form in which it is served, whoever wrote it.
-pub fn parse(bytes: &[u8]) -> serde_json::Result<Value> {
+pub(crate) fn parse(bytes: &[u8]) -> serde_json::Result<Value> {
     let mut object: Value = serde_json::from_slice(bytes)?;
     if object["apiVersion"] == BETA {
         object["apiVersion"] = STABLE.into();

@@ -10,7 +10,7 @@ use crate::{
 
 /// All that is wrong with `spec.conversion`, under the names that Kubernetes has within for what is in `webhook`. What the old
 /// definition has may stay.
-pub fn check(spec: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
+pub(super) fn check(spec: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
     let conversion = &spec["conversion"];
     let webhook = &conversion["webhook"];
     match conversion["strategy"].as_str() {
@@ -31,7 +31,7 @@ pub fn check(spec: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
 }
 
 /// Whether the bundle of a webhook, if there is one, can be read. A definition cannot be established before.
-pub fn is_bundle_sound(spec: &Value) -> bool {
+pub(super) fn is_bundle_sound(spec: &Value) -> bool {
     let bundle = spec["conversion"]["webhook"]["clientConfig"]["caBundle"].as_str().unwrap_or_default();
     bundle.is_empty() || roots(bundle).is_ok()
 }

@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::storage_version;
 
 /// What gates make of the schema of a version.
-pub struct Gated {
+pub(super) struct Gated {
     /// For pruning, defaulting and validation: without defaults that a gate keeps out.
     pub schema: Value,
     /// For people and clients: with the state of each gate at its fields, and as `schema` without defaults that are not filled in.
@@ -18,7 +18,7 @@ pub struct Gated {
 
 /// Where versions are converted by name alone, gates of the storage version hold for every version in which they resolve. With a
 /// webhook only the storage version has their names, and defaults of others cannot be told to be theirs.
-pub fn of(gates: &Gates, definition: &Value, version: &Value, schema: &Value) -> Gated {
+pub(super) fn of(gates: &Gates, definition: &Value, version: &Value, schema: &Value) -> Gated {
     let (mut effective, mut published) = (schema.clone(), schema.clone());
     if gates.gates.is_empty() {
         return Gated { schema: effective, published, gating: None, held: Vec::new() };

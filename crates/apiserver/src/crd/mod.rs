@@ -15,7 +15,7 @@ use std::sync::Arc;
 use fieldgate::Gates;
 use serde_json::{Value, json};
 
-pub use self::{
+pub(crate) use self::{
     beta::parse,
     status::{FINALIZER, decide_status, is_established, mark_terminating},
     validate::validate,
@@ -33,7 +33,7 @@ use crate::{
 };
 
 /// Fills in what may be left out.
-pub fn fill(object: &mut Value) {
+pub(crate) fn fill(object: &mut Value) {
     let kind = object["spec"]["names"]["kind"].as_str().unwrap_or_default().to_owned();
     let Some(spec) = object["spec"].as_object_mut() else { return };
     if spec.get("conversion").is_none_or(Value::is_null) {
@@ -73,17 +73,17 @@ fn drop_empty(part: &mut Value, lists: &[&str]) {
     }
 }
 
-pub fn versions(object: &Value) -> &[Value] {
+pub(crate) fn versions(object: &Value) -> &[Value] {
     object["spec"]["versions"].as_array().map(Vec::as_slice).unwrap_or_default()
 }
 
 /// The version objects are stored in.
-pub fn storage_version(object: &Value) -> Option<&Value> {
+pub(crate) fn storage_version(object: &Value) -> Option<&Value> {
     versions(object).iter().find(|version| version["storage"] == true)
 }
 
 /// The gates of a definition; one that cannot be read gates nothing, as validation refuses such.
-pub fn gates(object: &Value) -> Gates {
+pub(crate) fn gates(object: &Value) -> Gates {
     gates_of(&object["spec"])
 }
 
@@ -98,7 +98,7 @@ fn converter(spec: &Value) -> Option<Arc<Result<Converter, String>>> {
 }
 
 /// The resources of an established definition, one for each version that is served.
-pub fn resources(definition: &Definition, field_gates: bool) -> Vec<Resource> {
+pub(crate) fn resources(definition: &Definition, field_gates: bool) -> Vec<Resource> {
     if !is_established(&definition.object) {
         return Vec::new();
     }
@@ -111,7 +111,7 @@ pub fn resources(definition: &Definition, field_gates: bool) -> Vec<Resource> {
 }
 
 /// What is stored of a definition, served or not, for those who delete it.
-pub fn stored_resource(definition: &Definition) -> Option<Resource> {
+pub(crate) fn stored_resource(definition: &Definition) -> Option<Resource> {
     let stored = storage_version(&definition.object).filter(|_| is_established(&definition.object))?;
     Some(resource(definition, stored, Arc::new(types(&definition.object)), false))
 }

@@ -5,13 +5,13 @@ use serde_json::{Value, json};
 use super::status::accepted_names;
 
 /// The names a definition gets, and why it does not get those it wants.
-pub struct Names {
+pub(super) struct Names {
     pub accepted: Value,
     pub conflict: Option<(&'static str, String)>,
 }
 
 /// Which of the wanted names are free among the other definitions of the group.
-pub fn decide_names(object: &Value, others: &[&Value]) -> Names {
+pub(super) fn decide_names(object: &Value, others: &[&Value]) -> Names {
     let wanted = &object["spec"]["names"];
     let taken = Taken::of(object, others);
     let mut accepted = accepted_names(object).cloned().unwrap_or_else(|| json!({"plural": "", "kind": ""}));

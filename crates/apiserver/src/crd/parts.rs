@@ -22,13 +22,13 @@ const PARTS: [(&str, &str); 4] = [
 ];
 
 /// What is wrong, in the order in which it is told.
-pub struct Faults {
+pub(super) struct Faults {
     pub of_versions: Vec<FieldError>,
     pub of_all: Vec<FieldError>,
 }
 
 /// What was wrong with an old schema already is not told again, so that stricter rules lock nobody out.
-pub fn check(definition: &Value, old: Option<&Value>) -> Faults {
+pub(super) fn check(definition: &Value, old: Option<&Value>) -> Faults {
     let mut found = find(definition, old);
     if let Some(old) = old {
         let known = find(old, Some(old));
@@ -135,10 +135,7 @@ fn shown(given: &Value, versions: &[Value], same: impl Fn(&str) -> bool) -> Stri
     if versions.is_empty() {
         return given.to_string();
     }
-    let part = |version: &Value, key: &str| match same(key) {
-        true => "null".to_owned(),
-        false => gotext::json(&version[key]),
-    };
+    let part = |version: &Value, key: &str| if same(key) { "null".to_owned() } else { gotext::json(&version[key]) };
     let flag = |version: &Value, key: &str| version[key] == true;
     let one = |version: &Value| {
         format!(
@@ -188,7 +185,7 @@ fn check_column_path(path: &str, at: &str, errors: &mut Vec<FieldError>) {
 }
 
 /// Formats that say nothing, as warnings; those that were there before are not told again.
-pub fn unknown_formats(definition: &Value, old: Option<&Value>) -> Vec<String> {
+pub(super) fn unknown_formats(definition: &Value, old: Option<&Value>) -> Vec<String> {
     let of = |definition: &Value| {
         let mut found = BTreeSet::new();
         for version in super::versions(definition) {

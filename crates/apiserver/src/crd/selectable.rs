@@ -12,13 +12,13 @@ use crate::{
 const FIELDS_MAX: usize = 8;
 
 /// The labels that field selectors know them by: the paths without their first dot.
-pub fn fields(version: &Value) -> Vec<String> {
+pub(super) fn fields(version: &Value) -> Vec<String> {
     let paths = list(version).iter().filter_map(|field| field["jsonPath"].as_str());
     paths.map(|path| path.trim_start_matches('.').to_owned()).collect()
 }
 
 /// What is wrong with them. Too many that were there before are let be.
-pub fn check(version: &Value, old: Option<&Value>, path: &str, errors: &mut Vec<FieldError>) {
+pub(super) fn check(version: &Value, old: Option<&Value>, path: &str, errors: &mut Vec<FieldError>) {
     let schema = &version["schema"]["openAPIV3Schema"];
     let mut known = BTreeSet::new();
     for (index, field) in list(version).iter().enumerate() {

@@ -6,14 +6,14 @@ use super::{approval::Approval, conversion::is_bundle_sound, names::decide_names
 use crate::object;
 
 /// Holds a definition until all its objects are gone.
-pub const FINALIZER: &str = "customresourcecleanup.apiextensions.k8s.io";
+pub(crate) const FINALIZER: &str = "customresourcecleanup.apiextensions.k8s.io";
 
-pub fn accepted_names(object: &Value) -> Option<&Value> {
+pub(super) fn accepted_names(object: &Value) -> Option<&Value> {
     let names = &object["status"]["acceptedNames"];
     names["plural"].as_str().is_some_and(|plural| !plural.is_empty()).then_some(names)
 }
 
-pub fn is_established(object: &Value) -> bool {
+pub(crate) fn is_established(object: &Value) -> bool {
     condition(object, "Established").is_some_and(|condition| condition["status"] == "True")
 }
 
@@ -22,7 +22,7 @@ fn condition<'a>(object: &'a Value, kind: &str) -> Option<&'a Value> {
 }
 
 /// Writes into `object` the status it should have among the others; true if that changed anything.
-pub fn decide_status(object: &mut Value, others: &[&Value]) -> bool {
+pub(crate) fn decide_status(object: &mut Value, others: &[&Value]) -> bool {
     let before = object["status"].clone();
     if !before.is_object() {
         object["status"] = json!({});
@@ -50,9 +50,10 @@ pub fn decide_status(object: &mut Value, others: &[&Value]) -> bool {
     }
     store_versions(object);
     let gates = super::gates(object);
-    match gates.gates.is_empty() {
-        true => drop(object["status"].as_object_mut().map(|status| status.remove("customFeatureGates"))),
-        false => object["status"]["customFeatureGates"] = gates.status(),
+    if gates.gates.is_empty() {
+        drop(object["status"].as_object_mut().map(|status| status.remove("customFeatureGates")))
+    } else {
+        object["status"]["customFeatureGates"] = gates.status()
     }
     object["status"] != before
 }
@@ -69,11 +70,11 @@ fn store_versions(object: &mut Value) {
 
 /// From now on it is held until its objects are gone.
 /// Whether the objects of a definition are being deleted before it.
-pub fn is_emptying(object: &Value) -> bool {
+pub(super) fn is_emptying(object: &Value) -> bool {
     condition(object, "Terminating").is_some_and(|condition| condition["status"] == "True")
 }
 
-pub fn mark_terminating(object: &mut Value) {
+pub(crate) fn mark_terminating(object: &mut Value) {
     let mut finalizers = object::list(object, "finalizers").to_vec();
     if !finalizers.iter().any(|name| name == FINALIZER) {
         finalizers.push(FINALIZER.into());

@@ -9,7 +9,7 @@ use crate::{
 };
 
 /// All that is wrong with a definition, and what its author should know about its gates.
-pub fn validate(definition: &Value, old: Option<&Value>) -> (Vec<FieldError>, Vec<String>) {
+pub(crate) fn validate(definition: &Value, old: Option<&Value>) -> (Vec<FieldError>, Vec<String>) {
     let spec = &definition["spec"];
     let mut errors = Vec::new();
     check_name(definition, old, &mut errors);

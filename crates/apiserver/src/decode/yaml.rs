@@ -9,7 +9,7 @@ use serde_saphyr::{DuplicateKeyPolicy, Spanned};
 use super::{DEPTH_MAX, Decoded, Twice, depth, json, number};
 
 /// JSON or YAML; of keys that come twice the last one counts here too, and of several documents the first, as in Kubernetes.
-pub fn yaml(bytes: &[u8]) -> Result<Decoded, String> {
+pub(crate) fn yaml(bytes: &[u8]) -> Result<Decoded, String> {
     // JSON is YAML, and most of what is sent; keys that come twice are told as in YAML then.
     if let Some(decoded) = json(bytes).ok().filter(|decoded| decoded.twice == Twice::default()) {
         return Ok(decoded);

@@ -15,7 +15,7 @@ const LENIENT: GeneralPurpose = GeneralPurpose::new(
 );
 
 /// The same bytes in the one form in which they are kept, or where they stop being base64.
-pub fn canonical(text: &str) -> Result<String, String> {
+pub(super) fn canonical(text: &str) -> Result<String, String> {
     // Line ends are passed over.
     let plain: String = text.chars().filter(|c| !matches!(c, '\r' | '\n')).collect();
     match LENIENT.decode(&plain) {

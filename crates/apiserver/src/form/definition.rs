@@ -8,7 +8,7 @@ use self::table::Type;
 use crate::patch::unlike;
 
 /// The first field whose value has the wrong type. Of kinds that are not in the table nothing is said.
-pub fn check(object: &Value, kind: &str) -> Result<(), String> {
+pub(super) fn check(object: &Value, kind: &str) -> Result<(), String> {
     match table::fields(kind) {
         [] => Ok(()),
         _ => check_struct(object, kind, ""),
@@ -16,7 +16,7 @@ pub fn check(object: &Value, kind: &str) -> Result<(), String> {
 }
 
 /// Takes out fields of a schema of a definition that nobody knows, and tells those that Kubernetes tells.
-pub fn prune_schema(schema: &mut Value, path: &str, unknown: &mut Vec<String>) {
+pub(crate) fn prune_schema(schema: &mut Value, path: &str, unknown: &mut Vec<String>) {
     prune(schema, &Type::Struct("JSONSchemaProps"), Some(path), unknown);
 }
 

@@ -9,7 +9,7 @@ use crate::{
 };
 
 /// Leaves of the headers and metadata of an object, and of those within it, what can be that. True if they all could.
-pub fn keep_fit(schema: &Schema, object: &mut Value) -> bool {
+pub(super) fn keep_fit(schema: &Schema, object: &mut Value) -> bool {
     let mut fits = true;
     schema::each_embedded(schema, object, true, &mut |map| {
         let before = map.len();
@@ -21,7 +21,7 @@ pub fn keep_fit(schema: &Schema, object: &mut Value) -> bool {
 }
 
 /// The first fault of the headers and metadata of embedded objects; sound metadata is tidied.
-pub fn check(schema: &Schema, value: &mut Value, path: &str) -> Result<(), FieldError> {
+pub(super) fn check(schema: &Schema, value: &mut Value, path: &str) -> Result<(), FieldError> {
     match value {
         Value::Object(_) if schema.embedded => {
             check_header(value, path)?;

@@ -6,7 +6,7 @@ use super::{Kind, time};
 use crate::patch::unlike;
 
 /// What every object has beside what its schema says.
-pub const METADATA: &[&str] = &[
+pub(crate) const METADATA: &[&str] = &[
     "annotations",
     "creationTimestamp",
     "deletionGracePeriodSeconds",
@@ -25,7 +25,7 @@ pub const METADATA: &[&str] = &[
 ];
 
 /// What is wrong with the types of metadata. Fields that nobody knows are told elsewhere.
-pub fn check(metadata: &Value, kind: &Kind<'_>) -> Result<(), String> {
+pub(super) fn check(metadata: &Value, kind: &Kind<'_>) -> Result<(), String> {
     let map = match metadata {
         Value::Object(map) => map,
         Value::Null => return Ok(()),
@@ -73,7 +73,7 @@ fn check_field(place: &str, name: &str, value: &Value) -> Result<(), String> {
 }
 
 /// Leaves of metadata what can be that, in the form that is kept. True if it all could.
-pub fn keep_fit(metadata: &mut Value) -> bool {
+pub(super) fn keep_fit(metadata: &mut Value) -> bool {
     let Some(map) = metadata.as_object_mut() else { return true };
     let before = map.len();
     map.retain(|name, value| value.is_null() || check_field("", name, value).is_ok());
@@ -84,7 +84,7 @@ pub fn keep_fit(metadata: &mut Value) -> bool {
 
 /// What says nothing is left out: nulls, empty maps and lists, empty texts. In a kind with a type an empty list of managers says
 /// that they are to be forgotten. Fields that nobody knows stay, to be told of.
-pub fn tidy(object: &mut Value, typed: bool) {
+pub(super) fn tidy(object: &mut Value, typed: bool) {
     if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
         tidy_map(metadata, typed);
     }
@@ -113,7 +113,7 @@ fn tidy_map(metadata: &mut Map<String, Value>, typed: bool) {
 }
 
 /// The fields of items of lists that are known.
-pub fn of_item(list: &str) -> Option<&'static [&'static str]> {
+pub(crate) fn of_item(list: &str) -> Option<&'static [&'static str]> {
     match list {
         "ownerReferences" => Some(&["apiVersion", "blockOwnerDeletion", "controller", "kind", "name", "uid"]),
         "managedFields" => {
@@ -124,7 +124,7 @@ pub fn of_item(list: &str) -> Option<&'static [&'static str]> {
 }
 
 /// Takes out fields that nobody knows, and tells them as `[0].field`.
-pub fn prune_items(metadata: &mut Map<String, Value>, mut tell: impl FnMut(&str, usize, &str)) {
+pub(crate) fn prune_items(metadata: &mut Map<String, Value>, mut tell: impl FnMut(&str, usize, &str)) {
     for list in ["ownerReferences", "managedFields"] {
         let (Some(known), Some(Value::Array(items))) = (of_item(list), metadata.get_mut(list)) else { continue };
         for (index, item) in items.iter_mut().enumerate() {

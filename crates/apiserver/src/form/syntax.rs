@@ -3,7 +3,7 @@
 const EXCERPT_BYTES_MAX: usize = 30;
 
 /// The fault, and the character where it showed.
-pub fn fault(error: &serde_json::Error, body: &[u8]) -> String {
+pub(super) fn fault(error: &serde_json::Error, body: &[u8]) -> String {
     let text = error.to_string();
     if error.is_eof() {
         return "unexpected end of JSON input".to_owned();
@@ -25,7 +25,7 @@ pub fn fault(error: &serde_json::Error, body: &[u8]) -> String {
 }
 
 /// The number that is too large for any that is kept, if that is what is wrong.
-pub fn too_large(error: &serde_json::Error, body: &[u8]) -> Option<String> {
+pub(crate) fn too_large(error: &serde_json::Error, body: &[u8]) -> Option<String> {
     if !error.to_string().starts_with("number out of range") {
         return None;
     }
@@ -50,7 +50,7 @@ fn character(error: &serde_json::Error, body: &[u8]) -> Option<String> {
 }
 
 /// The beginning of a body: as text if it may be JSON.
-pub fn excerpt(body: &[u8]) -> String {
+pub(super) fn excerpt(body: &[u8]) -> String {
     let start = &body[..body.len().min(EXCERPT_BYTES_MAX)];
     let more = if body.len() > start.len() { " ..." } else { "" };
     match body.first() {

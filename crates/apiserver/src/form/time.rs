@@ -6,12 +6,12 @@ const MICROSECONDS: &str = ".000000";
 const ZONE: &str = "Z07:00";
 
 /// A `Time`, kept in UTC; a fraction of a second is passed over.
-pub fn second(text: &str) -> Result<String, String> {
+pub(super) fn second(text: &str) -> Result<String, String> {
     read(text, false, "%Y-%m-%dT%H:%M:%SZ")
 }
 
 /// A `MicroTime`, which has six digits after the second.
-pub fn micro(text: &str) -> Result<String, String> {
+pub(super) fn micro(text: &str) -> Result<String, String> {
     read(text, true, "%Y-%m-%dT%H:%M:%S%.6fZ")
 }
 
@@ -34,10 +34,7 @@ fn steps(text: &str, micro: bool) -> Result<&str, (&str, &'static str)> {
     for step in SECONDS {
         rest = after(rest, step).ok_or((rest, step))?;
     }
-    rest = match micro {
-        true => after(rest, MICROSECONDS).ok_or((rest, MICROSECONDS))?,
-        false => after_fraction(rest),
-    };
+    rest = if micro { after(rest, MICROSECONDS).ok_or((rest, MICROSECONDS))? } else { after_fraction(rest) };
     if let Some(rest) = rest.strip_prefix('Z') {
         return Ok(rest);
     }

@@ -84,7 +84,7 @@ const LEASE_SPEC: Go = Struct(
 const SCALE_STATUS: Go = Struct("ScaleStatus", &[("replicas", Int32), ("selector", Text)]);
 
 /// What is wrong with the types of an object of this kind. What says nothing is left out of it.
-pub fn read(object: &mut Value, kind: &str) -> Result<(), String> {
+pub(super) fn read(object: &mut Value, kind: &str) -> Result<(), String> {
     let found = KINDS.iter().find(|(name, _)| *name == kind);
     match (found, object.as_object_mut()) {
         (Some((_, fields)), Some(map)) => read_fields(fields, map, kind, ""),

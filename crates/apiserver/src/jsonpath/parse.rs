@@ -7,7 +7,7 @@ use super::{Filter, Slice, Step, To};
 type Parsed<T> = Result<T, String>;
 
 /// The steps of a path, up to where its action ends.
-pub fn steps(text: &str) -> Parsed<Vec<Step>> {
+pub(super) fn steps(text: &str) -> Parsed<Vec<Step>> {
     let (mut steps, mut rest) = (Vec::new(), text);
     while let Some(c) = rest.chars().next().filter(|c| *c != '}') {
         let after = &rest[c.len_utf8()..];

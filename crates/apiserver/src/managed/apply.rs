@@ -25,7 +25,7 @@ const KUBECTL: &str = "kubectl";
 const BEFORE: &str = "before-first-apply";
 
 #[derive(Clone, Debug, PartialEq)]
-pub struct Applied {
+pub(crate) struct Applied {
     /// Without managedFields.
     pub object: Value,
     /// The same if no gate were off; none if none is.
@@ -34,7 +34,7 @@ pub struct Applied {
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub enum ApplyError {
+pub(crate) enum ApplyError {
     /// The configuration does not fit its type.
     Typed(String),
     Merge(String),
@@ -43,7 +43,7 @@ pub enum ApplyError {
 
 impl Writer<'_> {
     /// `live` is none if there is no object yet.
-    pub fn apply(
+    pub(crate) fn apply(
         &self,
         live: Option<&Value>,
         config: &Value,

@@ -9,13 +9,13 @@ const OLDEST: &str = "ancient-changes";
 
 impl Managers {
     /// Whether there are more updaters than ten.
-    pub fn is_crowded(&self) -> bool {
+    pub(crate) fn is_crowded(&self) -> bool {
         let updaters = self.claims.values().filter(|claim| claim.operation == Operation::Update);
         updaters.count() > UPDATERS_MAX
     }
 
     /// The same fields with ten updaters at most; those of one version have one entry together.
-    pub fn capped(mut self) -> Managers {
+    pub(crate) fn capped(mut self) -> Managers {
         let updaters = self.claims.values().filter(|claim| claim.operation == Operation::Update);
         let mut updaters: Vec<(i64, String)> = updaters.map(|claim| (claim.seconds(), claim.id())).collect();
         updaters.sort();

@@ -12,7 +12,7 @@ use super::{
 };
 
 /// All that is wrong, each with its place before it.
-pub fn check(node: &Node, config: &Value) -> Result<(), String> {
+pub(crate) fn check(node: &Node, config: &Value) -> Result<(), String> {
     let mut faults = Vec::new();
     walk(node, config, "", &mut faults);
     match faults.len() {
@@ -77,9 +77,10 @@ fn walk_map(map: Map<'_>, object: &Object<String, Value>, path: &str, faults: &m
 fn walk_list(list: List<'_>, items: &[Value], path: &str, faults: &mut Vec<String>) {
     let mut seen: BTreeSet<Element> = BTreeSet::new();
     for (index, item) in items.iter().enumerate() {
-        let element = match list.atomic {
-            true => Ok(Element::Index(i64::try_from(index).unwrap_or(i64::MAX))),
-            false => list::name(list, item),
+        let element = if list.atomic {
+            Ok(Element::Index(i64::try_from(index).unwrap_or(i64::MAX)))
+        } else {
+            list::name(list, item)
         };
         match element {
             Err(why) => {

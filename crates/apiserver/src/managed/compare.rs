@@ -13,19 +13,19 @@ use super::{
 };
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Comparison {
+pub(super) struct Comparison {
     pub removed: Set,
     pub modified: Set,
     pub added: Set,
 }
 
 impl Comparison {
-    pub fn map(self, change: impl Fn(Set) -> Set) -> Comparison {
+    pub(super) fn map(self, change: impl Fn(Set) -> Set) -> Comparison {
         Comparison { removed: change(self.removed), modified: change(self.modified), added: change(self.added) }
     }
 }
 
-pub fn compare(node: &Node, old: &Value, new: &Value) -> Comparison {
+pub(super) fn compare(node: &Node, old: &Value, new: &Value) -> Comparison {
     let mut walk = Walk::default();
     walk.place(node, Some(old), Some(new));
     walk.found

@@ -11,7 +11,7 @@ use super::{
 };
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Conflict {
+pub(super) struct Conflict {
     /// What managers are sorted by.
     id: String,
     /// `"kubectl"`, `"kubectl-edit" with subresource "status"`.
@@ -30,10 +30,10 @@ impl Conflict {
 
 /// Not empty.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Conflicts(Vec<Conflict>);
+pub(crate) struct Conflicts(Vec<Conflict>);
 
 impl Conflicts {
-    pub fn new(taken: &BTreeMap<String, (Claim, Set)>) -> Conflicts {
+    pub(crate) fn new(taken: &BTreeMap<String, (Claim, Set)>) -> Conflicts {
         let of = |(id, (claim, set)): (&String, &(Claim, Set))| {
             let version = (claim.operation == Operation::Update).then(|| claim.api_version.to_string());
             let conflict =
@@ -44,13 +44,13 @@ impl Conflicts {
     }
 
     /// Those about other fields; none if all are about these.
-    pub fn beyond(&self, allowed: &Set) -> Option<Conflicts> {
+    pub(crate) fn beyond(&self, allowed: &Set) -> Option<Conflicts> {
         let left: Vec<Conflict> = self.0.iter().filter(|conflict| !allowed.has(&conflict.path)).cloned().collect();
         (!left.is_empty()).then_some(Conflicts(left))
     }
 
     /// The same, as seen through another form of the object, which has but one field that can be wanted.
-    pub fn through(mut self, version: &str, field: &[&str]) -> Conflicts {
+    pub(crate) fn through(mut self, version: &str, field: &[&str]) -> Conflicts {
         for conflict in &mut self.0 {
             conflict.version = conflict.version.take().map(|_| version.to_owned());
             conflict.path = field.iter().map(|name| Element::Field((*name).to_owned())).collect();
@@ -58,7 +58,7 @@ impl Conflicts {
         self
     }
 
-    pub fn message(&self) -> String {
+    pub(crate) fn message(&self) -> String {
         if let [only] = &self.0[..] {
             return format!("Apply failed with 1 conflict: conflict with {}: {}", only.who(), text(&only.path));
         }
@@ -72,7 +72,7 @@ impl Conflicts {
         format!("Apply failed with {} conflicts: {}", self.0.len(), lines.join("\n"))
     }
 
-    pub fn causes(&self) -> Vec<Value> {
+    pub(crate) fn causes(&self) -> Vec<Value> {
         let cause = |conflict: &Conflict| {
             json!({"reason": "FieldManagerConflict", "message": format!("conflict with {}", conflict.who()),
                    "field": text(&conflict.path)})

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use super::value;
 
 #[derive(Clone, Debug)]
-pub enum Element {
+pub(crate) enum Element {
     /// A field of an object, or an entry of a map.
     Field(String),
     /// An item of a list whose items are told apart by some of their fields; in the order of the names of those.
@@ -19,19 +19,19 @@ pub enum Element {
 
 /// Why a text is no element.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Bad {
+pub(crate) enum Bad {
     /// Of a kind that a later version may know; to be left out.
     Unknown,
     Malformed(String),
 }
 
 impl Element {
-    pub fn field(name: &str) -> Element {
+    pub(crate) fn field(name: &str) -> Element {
         Element::Field(name.to_owned())
     }
 
     /// Reads `f:name`, `k:{"key":1}`, `v:"item"` or `i:0`.
-    pub fn parse(text: &str) -> Result<Element, Bad> {
+    pub(crate) fn parse(text: &str) -> Result<Element, Bad> {
         let malformed = |why: String| Bad::Malformed(format!("{text:?} names no field: {why}"));
         let json = |text: &str| serde_json::from_str::<Value>(text).map_err(|error| malformed(error.to_string()));
         let (kind, rest) = text.split_once(':').ok_or_else(|| malformed("the colon is missing".to_owned()))?;
@@ -50,7 +50,7 @@ impl Element {
     }
 
     /// The form in `fieldsV1`.
-    pub fn print(&self) -> String {
+    pub(crate) fn print(&self) -> String {
         match self {
             Element::Field(name) => format!("f:{name}"),
             Element::Key(keys) => {

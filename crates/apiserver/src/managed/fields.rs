@@ -9,11 +9,11 @@ use super::{
 
 impl Set {
     /// Elements of kinds that are not known are left out, as a later version may have written them.
-    pub fn parse(json: &Value) -> Result<Set, String> {
+    pub(crate) fn parse(json: &Value) -> Result<Set, String> {
         parse_branch(json).map(|branch| branch.below)
     }
 
-    pub fn to_json(&self) -> Value {
+    pub(crate) fn to_json(&self) -> Value {
         Value::Object(self.to_map())
     }
 

@@ -15,7 +15,7 @@ use super::{
 };
 
 /// What gates hold back in one write. All objects are in the version of the gates, but `live`, which is in any.
-pub struct Held<'a> {
+pub(crate) struct Held<'a> {
     pub types: &'a Types,
     pub views: &'a dyn Views,
     /// As it was stored; none for a create.
@@ -40,7 +40,7 @@ struct Names {
 
 impl Held<'_> {
     /// The claims after a write, with those on held fields as they were before.
-    pub fn freeze(&self, before: &Managers, after: &Managers) -> Managers {
+    pub(crate) fn freeze(&self, before: &Managers, after: &Managers) -> Managers {
         let mut names = BTreeMap::new();
         let mut frozen = Managers::default();
         let gone = before.claims.iter().filter(|(id, _)| !after.claims.contains_key(*id));
@@ -70,9 +70,12 @@ impl Held<'_> {
         // A version that is gone, or that nothing can be learned of, has no names to hold.
         let Some(here) = names.get(&claim.api_version).and_then(Option::as_ref) else { return new.cloned() };
         let there = old.and_then(|old| names.get(&old.api_version)).and_then(Option::as_ref);
-        let kept = old.zip(there).map(|(old, there)| match same_version {
-            true => here.each.iter().fold(Set::default(), |set, own| set.union(&old.set.intersection(own))),
-            false => moved(old, there, here),
+        let kept = old.zip(there).map(|(old, there)| {
+            if same_version {
+                here.each.iter().fold(Set::default(), |set, own| set.union(&old.set.intersection(own)))
+            } else {
+                moved(old, there, here)
+            }
         });
         let open = new.map(|new| new.set.difference(&here.all)).unwrap_or_default();
         let set = open.union(&kept.unwrap_or_default());

@@ -8,7 +8,7 @@ const ANNOTATION: &str = "kubectl.kubernetes.io/last-applied-configuration";
 const ANNOTATIONS_BYTES_MAX: usize = 256 * 1024;
 
 /// The fields that were applied from the client and are still as they were applied.
-pub fn unchanged(node: &Node, live: &Value, api_version: &str) -> Option<Set> {
+pub(super) fn unchanged(node: &Node, live: &Value, api_version: &str) -> Option<Set> {
     let text = live["metadata"]["annotations"][ANNOTATION].as_str().filter(|text| !text.is_empty())?;
     let applied: Value = serde_json::from_str(text).ok()?;
     if applied["apiVersion"] != api_version {
@@ -20,7 +20,7 @@ pub fn unchanged(node: &Node, live: &Value, api_version: &str) -> Option<Set> {
 }
 
 /// Puts the new configuration into an annotation that is there, so that applies from the client find what they left.
-pub fn sync(object: &mut Value, config: &Value) {
+pub(super) fn sync(object: &mut Value, config: &Value) {
     let Some(annotations) = object.pointer_mut("/metadata/annotations").and_then(Value::as_object_mut) else { return };
     if annotations.get(ANNOTATION).and_then(Value::as_str).is_none_or(str::is_empty) {
         return;

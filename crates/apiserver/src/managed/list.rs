@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::{element::Element, node::List};
 
 /// What names an item among its like, or why nothing does.
-pub fn name(list: List<'_>, item: &Value) -> Result<Element, String> {
+pub(super) fn name(list: List<'_>, item: &Value) -> Result<Element, String> {
     if list.keys.is_empty() { name_in_set(item) } else { name_by_keys(list, item) }
 }
 

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use super::{set::Set, value};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Operation {
+pub(crate) enum Operation {
     Apply,
     Update,
 }
@@ -23,7 +23,7 @@ impl Operation {
 
 /// The fields of one manager, by one operation.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Claim {
+pub(crate) struct Claim {
     pub manager: String,
     pub operation: Operation,
     pub subresource: String,
@@ -35,7 +35,7 @@ pub struct Claim {
 
 impl Claim {
     /// Who this is. Updates in several versions are several managers, applies are one.
-    pub fn id(&self) -> String {
+    pub(crate) fn id(&self) -> String {
         let mut parts = vec![("manager", self.manager.as_str()), ("operation", self.operation.text())];
         if self.operation == Operation::Update {
             parts.push(("apiVersion", &self.api_version));
@@ -88,7 +88,7 @@ impl Claim {
         Value::Object(entry)
     }
 
-    pub fn seconds(&self) -> i64 {
+    pub(crate) fn seconds(&self) -> i64 {
         let parsed = self.time.as_deref().and_then(|time| time.parse::<jiff::Timestamp>().ok());
         parsed.map_or(0, |time| time.as_second())
     }
@@ -96,12 +96,12 @@ impl Claim {
 
 /// All claims on an object, by who has them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Managers {
+pub(crate) struct Managers {
     pub(super) claims: BTreeMap<String, Claim>,
 }
 
 impl Managers {
-    pub fn parse(entries: &[Value]) -> Result<Managers, String> {
+    pub(crate) fn parse(entries: &[Value]) -> Result<Managers, String> {
         let claims = entries.iter().enumerate().map(|(index, entry)| {
             let claim = Claim::parse(entry, index)?;
             Ok((claim.id(), claim))
@@ -110,13 +110,13 @@ impl Managers {
     }
 
     /// Those of an object; none if they cannot be read.
-    pub fn of(object: &Value) -> Managers {
+    pub(crate) fn of(object: &Value) -> Managers {
         Managers::parse(crate::object::list(object, "managedFields")).unwrap_or_default()
     }
 
     /// Those that a write starts from: its own, if it brings any, or else those of the live object. An empty list, or one
     /// of an empty entry, takes all away.
-    pub fn given(live: &Value, new: &Value) -> Managers {
+    pub(crate) fn given(live: &Value, new: &Value) -> Managers {
         let given = new["metadata"].get("managedFields").and_then(Value::as_array);
         match given.map(Vec::as_slice) {
             Some([]) => Managers::default(),
@@ -129,12 +129,12 @@ impl Managers {
         }
     }
 
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.claims.is_empty()
     }
 
     /// As entries: applies before updates, older before newer.
-    pub fn to_json(&self) -> Vec<Value> {
+    pub(crate) fn to_json(&self) -> Vec<Value> {
         let mut claims: Vec<&Claim> = self.claims.values().collect();
         claims.sort_by_key(|claim| {
             (claim.operation.text(), claim.seconds(), &claim.manager, &claim.api_version, &claim.subresource)
@@ -143,7 +143,7 @@ impl Managers {
     }
 
     /// The same claims, with the times of those that are there too.
-    pub fn with_times_of(mut self, other: &Managers) -> Managers {
+    pub(crate) fn with_times_of(mut self, other: &Managers) -> Managers {
         for (id, claim) in &mut self.claims {
             if let Some(there) = other.claims.get(id) {
                 claim.time.clone_from(&there.time);

@@ -13,7 +13,7 @@ use super::{
 type Side<'a> = Option<&'a Value>;
 
 /// The merged object. Nothing is removed by it; of two leaves the configuration's is taken.
-pub fn merge(node: &Node, live: &Value, config: &Value) -> Result<Value, String> {
+pub(super) fn merge(node: &Node, live: &Value, config: &Value) -> Result<Value, String> {
     Ok(place(node, Some(live), Some(config))?.unwrap_or(Value::Null))
 }
 

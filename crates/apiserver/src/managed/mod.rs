@@ -34,7 +34,7 @@ mod writer;
 
 #[cfg(test)]
 use self::views::Alike;
-pub use self::{
+pub(crate) use self::{
     apply::{Applied, ApplyError},
     check::check,
     held::Held,

@@ -5,7 +5,7 @@ use crate::field::{Fault, FieldError};
 const BYTES_MAX: usize = 128;
 
 /// What is wrong with a name that a client gave.
-pub fn check(name: &str) -> Vec<FieldError> {
+pub(crate) fn check(name: &str) -> Vec<FieldError> {
     let mut errors = Vec::new();
     if name.len() > BYTES_MAX {
         let detail = format!("may not be more than {BYTES_MAX} bytes");
@@ -19,7 +19,7 @@ pub fn check(name: &str) -> Vec<FieldError> {
 }
 
 /// The name of a client that gives none: its program, from `kubectl/v1.33.0 (linux/amd64)`.
-pub fn from_user_agent(agent: &str) -> String {
+pub(crate) fn from_user_agent(agent: &str) -> String {
     let program = agent.split('/').next().unwrap_or_default();
     let mut name = String::new();
     for c in program.chars().filter(|c| is_printable(*c)) {

@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 /// By `apiVersion`, the types of all versions of one kind.
-pub type Types = BTreeMap<String, Node>;
+pub(crate) type Types = BTreeMap<String, Node>;
 
 /// The type of one place in an object.
 #[derive(Clone, Debug)]
-pub enum Node {
+pub(crate) enum Node {
     Typed(Box<Type>),
     /// Without a schema: anything, as one piece.
     Whole,
@@ -19,7 +19,7 @@ pub enum Node {
 
 /// What may be there; several where the schema does not say which.
 #[derive(Clone, Debug, Default)]
-pub struct Type {
+pub(crate) struct Type {
     scalar: Option<Scalar>,
     list: Option<(bool, Vec<String>, Node)>,
     map: Option<MapType>,
@@ -33,13 +33,13 @@ struct MapType {
 }
 
 #[derive(Clone, Debug)]
-pub struct Field {
+pub(crate) struct Field {
     pub node: Node,
     pub default: Option<Value>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Scalar {
+pub(crate) enum Scalar {
     Numeric,
     Text,
     Boolean,
@@ -47,7 +47,7 @@ pub enum Scalar {
 }
 
 #[derive(Clone, Copy)]
-pub struct List<'a> {
+pub(crate) struct List<'a> {
     /// Replaced as a whole.
     pub atomic: bool,
     /// What tells items apart; none in a set.
@@ -56,7 +56,7 @@ pub struct List<'a> {
 }
 
 #[derive(Clone, Copy)]
-pub struct Map<'a> {
+pub(crate) struct Map<'a> {
     pub atomic: bool,
     pub fields: &'a BTreeMap<String, Field>,
     /// The type of what is not among the fields; none if nothing else may be there.
@@ -64,14 +64,14 @@ pub struct Map<'a> {
 }
 
 impl<'a> Map<'a> {
-    pub fn child(&self, name: &str) -> Option<&'a Node> {
+    pub(crate) fn child(&self, name: &str) -> Option<&'a Node> {
         self.fields.get(name).map(|field| &field.node).or(self.rest)
     }
 }
 
 /// What a value is taken for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub(crate) enum Kind {
     Scalar,
     List,
     Map,
@@ -85,7 +85,7 @@ static NO_FIELDS: BTreeMap<String, Field> = BTreeMap::new();
 
 impl Node {
     /// The type of whole objects, from the schema of a definition.
-    pub fn of_object(schema: &Value) -> Node {
+    pub(crate) fn of_object(schema: &Value) -> Node {
         let mut schema = schema.clone();
         if schema.get("type").is_none() {
             schema["type"] = "object".into();
@@ -111,14 +111,14 @@ impl Node {
         Node::Typed(Box::new(found))
     }
 
-    pub fn scalar(&self) -> Option<Scalar> {
+    pub(crate) fn scalar(&self) -> Option<Scalar> {
         match self {
             Node::Typed(found) => found.scalar,
             Node::Whole | Node::Guessed => Some(Scalar::Any),
         }
     }
 
-    pub fn list(&self) -> Option<List<'_>> {
+    pub(crate) fn list(&self) -> Option<List<'_>> {
         match self {
             Node::Typed(found) => {
                 found.list.as_ref().map(|(atomic, keys, items)| List { atomic: *atomic, keys, items })
@@ -127,7 +127,7 @@ impl Node {
         }
     }
 
-    pub fn map(&self) -> Option<Map<'_>> {
+    pub(crate) fn map(&self) -> Option<Map<'_>> {
         match self {
             Node::Typed(found) => {
                 let map = found.map.as_ref()?;
@@ -139,7 +139,7 @@ impl Node {
     }
 
     /// What a value is here.
-    pub fn kind(&self, value: Option<&Value>) -> Kind {
+    pub(crate) fn kind(&self, value: Option<&Value>) -> Kind {
         let possible = [
             (Kind::Map, self.map().is_some()),
             (Kind::Scalar, self.scalar().is_some()),
@@ -160,7 +160,7 @@ impl Node {
     }
 
     /// As what an open value is handled.
-    pub fn first(&self) -> Kind {
+    pub(crate) fn first(&self) -> Kind {
         match (self.map(), self.scalar()) {
             (Some(_), _) => Kind::Map,
             (None, Some(_)) => Kind::Scalar,

@@ -10,7 +10,7 @@ use super::{
 };
 
 /// Every field of an object that can have an owner: leaves, entries of maps, items of lists.
-pub fn fields(node: &Node, value: &Value) -> Set {
+pub(super) fn fields(node: &Node, value: &Value) -> Set {
     branch(node, value).below
 }
 

@@ -6,7 +6,7 @@ use super::{
     set::{Branch, Set},
 };
 
-pub fn reconcile(node: &Node, set: &Set) -> Set {
+pub(super) fn reconcile(node: &Node, set: &Set) -> Set {
     below(node, set)
 }
 
@@ -35,8 +35,9 @@ fn place(node: &Node, branch: &Branch) -> Branch {
         (Kind::List, _) => node.list().is_some_and(|list| list.atomic),
         _ => return branch.clone(),
     };
-    match atomic {
-        true => Branch { owned: true, below: Set::default() },
-        false => Branch { owned: branch.owned, below: below(node, &branch.below) },
+    if atomic {
+        Branch { owned: true, below: Set::default() }
+    } else {
+        Branch { owned: branch.owned, below: below(node, &branch.below) }
     }
 }

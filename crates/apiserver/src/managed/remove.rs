@@ -10,12 +10,12 @@ use super::{
 };
 
 /// What nothing is left of is null, as in Kubernetes.
-pub fn remove(node: &Node, value: &Value, set: &Set) -> Value {
+pub(super) fn remove(node: &Node, value: &Value, set: &Set) -> Value {
     place(node, value, set, &|_| Value::Null)
 }
 
 /// The same, but that a map or list of which nothing is left stays, empty: a null would not fit it.
-pub fn empty(node: &Node, value: &Value, set: &Set) -> Value {
+pub(super) fn empty(node: &Node, value: &Value, set: &Set) -> Value {
     place(node, value, set, &|value| match value {
         Value::Object(_) => Value::Object(Object::new()),
         Value::Array(_) => Value::Array(Vec::new()),

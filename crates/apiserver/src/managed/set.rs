@@ -5,13 +5,13 @@ use std::collections::{BTreeMap, btree_map::Entry};
 use super::{element::Element, node::Node};
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Set {
+pub(crate) struct Set {
     pub(super) branches: BTreeMap<Element, Branch>,
 }
 
 /// Invariant: one in a set is not empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Branch {
+pub(super) struct Branch {
     /// Whether the field itself is in the set.
     pub(super) owned: bool,
     pub(super) below: Set,
@@ -24,21 +24,18 @@ impl Branch {
 }
 
 impl Set {
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.branches.is_empty()
     }
 
     /// The whole object has no owner, so a path without elements adds nothing.
-    pub fn insert(&mut self, path: &[Element]) {
+    pub(crate) fn insert(&mut self, path: &[Element]) {
         let Some((first, rest)) = path.split_first() else { return };
         let branch = self.branches.entry(first.clone()).or_default();
-        match rest.is_empty() {
-            true => branch.owned = true,
-            false => branch.below.insert(rest),
-        }
+        if rest.is_empty() { branch.owned = true } else { branch.below.insert(rest) }
     }
 
-    pub fn of(paths: &[&[&str]]) -> Set {
+    pub(crate) fn of(paths: &[&[&str]]) -> Set {
         let mut set = Set::default();
         for path in paths {
             set.insert(&path.iter().map(|name| Element::field(name)).collect::<Vec<_>>());
@@ -46,7 +43,7 @@ impl Set {
         set
     }
 
-    pub fn has(&self, path: &[Element]) -> bool {
+    pub(crate) fn has(&self, path: &[Element]) -> bool {
         match path {
             [] => false,
             [last] => self.owns(last),
@@ -77,14 +74,14 @@ impl Set {
         }
     }
 
-    pub fn union(mut self, other: &Set) -> Set {
+    pub(crate) fn union(mut self, other: &Set) -> Set {
         for (element, branch) in &other.branches {
             self.put(element.clone(), branch.clone());
         }
         self
     }
 
-    pub fn intersection(&self, other: &Set) -> Set {
+    pub(crate) fn intersection(&self, other: &Set) -> Set {
         self.with(other, |own, other| {
             let none = Branch::default();
             let other = other.unwrap_or(&none);
@@ -93,7 +90,7 @@ impl Set {
     }
 
     /// Without the fields of the other; what is below a field of the other stays.
-    pub fn difference(&self, other: &Set) -> Set {
+    pub(crate) fn difference(&self, other: &Set) -> Set {
         self.with(other, |own, other| match other {
             None => own.clone(),
             Some(other) => Branch { owned: own.owned && !other.owned, below: own.below.difference(&other.below) },
@@ -101,7 +98,7 @@ impl Set {
     }
 
     /// Without the fields of the other and all that is below them.
-    pub fn without(&self, other: &Set) -> Set {
+    pub(crate) fn without(&self, other: &Set) -> Set {
         self.with(other, |own, other| match other {
             None => own.clone(),
             Some(other) if other.owned => Branch::default(),
@@ -118,7 +115,7 @@ impl Set {
     }
 
     /// Only what is at or below this field.
-    pub fn only(&self, field: &str) -> Set {
+    pub(crate) fn only(&self, field: &str) -> Set {
         let element = Element::field(field);
         let found = self.branches.get_key_value(&element);
         Set { branches: found.map(|(element, branch)| (element.clone(), branch.clone())).into_iter().collect() }
@@ -126,7 +123,7 @@ impl Set {
 
     /// With every field that the schema names and that has something in the set below it. Such fields are structure: nobody
     /// owns them as such, but they go when all below them goes.
-    pub fn with_named(&self, node: Option<&Node>) -> Set {
+    pub(crate) fn with_named(&self, node: Option<&Node>) -> Set {
         let mut out = Set::default();
         for (element, branch) in &self.branches {
             let (named, next) = match (element, node) {
@@ -145,7 +142,7 @@ impl Set {
     }
 
     /// Every field of the set: at each level those that are in it, then those below.
-    pub fn paths(&self) -> Vec<Vec<Element>> {
+    pub(crate) fn paths(&self) -> Vec<Vec<Element>> {
         let mut paths = Vec::new();
         self.collect(&mut Vec::new(), &mut paths);
         paths

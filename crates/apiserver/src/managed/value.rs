@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use serde_json::{Number, Value};
 
 /// As Go's encoder prints it: whole numbers without a fraction, and signs of HTML escaped.
-pub fn print(value: &Value) -> String {
+pub(super) fn print(value: &Value) -> String {
     escape(&plain(value).to_string())
 }
 
@@ -44,7 +44,7 @@ fn escape(text: &str) -> String {
 }
 
 /// Equal but for the form of numbers: 1 is 1.0.
-pub fn same(a: &Value, b: &Value) -> bool {
+pub(super) fn same(a: &Value, b: &Value) -> bool {
     match (a, b) {
         (Value::Number(a), Value::Number(b)) => numbers(a, b) == Ordering::Equal,
         (Value::Array(a), Value::Array(b)) => a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same(a, b)),
@@ -56,7 +56,7 @@ pub fn same(a: &Value, b: &Value) -> bool {
 }
 
 /// Numbers before strings before truth values; what cannot name an item comes last, by its text.
-pub fn order(a: &Value, b: &Value) -> Ordering {
+pub(super) fn order(a: &Value, b: &Value) -> Ordering {
     match (a, b) {
         (Value::Number(a), Value::Number(b)) => numbers(a, b),
         (Value::String(a), Value::String(b)) => a.cmp(b),

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use serde_json::Value;
 
-pub trait Views {
+pub(crate) trait Views {
     /// The object in this version; none if it cannot be had, so that nothing can be said of it there.
     fn view<'a>(&self, object: &'a Value, version: &str) -> Option<Cow<'a, Value>>;
 }

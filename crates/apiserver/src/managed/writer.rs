@@ -17,7 +17,7 @@ use crate::scale::Counts;
 
 /// What a write through this endpoint cannot change, so does not own.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Reset {
+pub(crate) enum Reset {
     /// These fields and all below them.
     Except(&'static [&'static str]),
     /// All but this field.
@@ -55,7 +55,7 @@ const SERVERS: &[&[&str]] = &[
     &["metadata", "resourceVersion"],
 ];
 
-pub struct Writer<'a> {
+pub(crate) struct Writer<'a> {
     pub types: &'a Types,
     pub api_version: &'a str,
     pub subresource: &'a str,
@@ -77,7 +77,7 @@ pub struct Writer<'a> {
 impl Writer<'_> {
     /// Whose the fields are after a create, a PUT or a patch made `new` of `live`. An object that nobody has kept track of
     /// is not tracked from the middle of its life on, until somebody applies.
-    pub fn update(&self, live: Option<&Value>, new: &Value, managers: Managers) -> Managers {
+    pub(crate) fn update(&self, live: Option<&Value>, new: &Value, managers: Managers) -> Managers {
         match live {
             Some(_) if managers.is_empty() => managers,
             Some(live) => self.update_by(self.manager, live, new, managers),
@@ -134,13 +134,12 @@ impl Writer<'_> {
         let versions: BTreeSet<&str> = versions.chain([self.api_version]).collect();
         let change = |version: &str| {
             let node = self.types.get(version)?;
-            let found = match version == self.api_version {
-                true => compare(node, live, new),
-                false => {
-                    // Both are asked for, so that they can be converted together.
-                    let pair = (self.views.view(live, version), self.views.view(new, version));
-                    compare(node, pair.0?.as_ref(), pair.1?.as_ref())
-                }
+            let found = if version == self.api_version {
+                compare(node, live, new)
+            } else {
+                // Both are asked for, so that they can be converted together.
+                let pair = (self.views.view(live, version), self.views.view(new, version));
+                compare(node, pair.0?.as_ref(), pair.1?.as_ref())
             };
             Some((version.to_owned(), found.map(|set| self.reset.filter(set))))
         };
@@ -169,10 +168,10 @@ impl Writer<'_> {
 }
 
 /// By version.
-pub type Changes = BTreeMap<String, Comparison>;
+pub(super) type Changes = BTreeMap<String, Comparison>;
 
 /// Takes from all managers but one what a write has changed.
-pub fn release(managers: &mut Managers, changes: &Changes, except: Option<&str>) {
+pub(super) fn release(managers: &mut Managers, changes: &Changes, except: Option<&str>) {
     for (id, claim) in managers.claims.iter_mut().filter(|(id, _)| Some(id.as_str()) != except) {
         match changes.get(&claim.api_version) {
             Some(change) => {
@@ -186,7 +185,7 @@ pub fn release(managers: &mut Managers, changes: &Changes, except: Option<&str>)
 }
 
 /// What of the fields of others a write changes.
-pub fn taken(managers: &Managers, changes: &Changes, except: &str) -> BTreeMap<String, (Claim, Set)> {
+pub(super) fn taken(managers: &Managers, changes: &Changes, except: &str) -> BTreeMap<String, (Claim, Set)> {
     let others = managers.claims.iter().filter(|(id, _)| *id != except);
     let taken = others.filter_map(|(id, claim)| {
         let change = changes.get(&claim.api_version)?;
@@ -197,12 +196,12 @@ pub fn taken(managers: &Managers, changes: &Changes, except: &str) -> BTreeMap<S
 }
 
 /// Without what the server decides.
-pub fn stripped(set: &Set) -> Set {
+pub(super) fn stripped(set: &Set) -> Set {
     set.difference(&Set::of(SERVERS))
 }
 
 /// The object without word of its managers.
-pub fn bare(object: &Value) -> Value {
+pub(super) fn bare(object: &Value) -> Value {
     let mut object = object.clone();
     object.get_mut("metadata").and_then(Value::as_object_mut).map(|metadata| metadata.remove("managedFields"));
     object

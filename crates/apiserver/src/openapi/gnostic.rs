@@ -6,7 +6,7 @@
 use serde_json::Value;
 
 /// What clients ask for, in both ways to write it; answers carry the second, as a `@` is not allowed in a content type.
-pub const MEDIA: [&str; 2] = [
+pub(crate) const MEDIA: [&str; 2] = [
     "application/com.github.proto-openapi.spec.v2@v1.0+protobuf",
     "application/com.github.proto-openapi.spec.v2.v1.0+protobuf",
 ];
@@ -110,7 +110,7 @@ const SCHEMA: Message = Message(
     31,
 );
 
-pub fn encode(document: &Value) -> Vec<u8> {
+pub(super) fn encode(document: &Value) -> Vec<u8> {
     body(&DOCUMENT, document)
 }
 

@@ -2,21 +2,21 @@
 
 use serde_json::{Map, Value, json};
 
-pub const API_VERSION: &str = "APIVersion defines the versioned schema of this representation of an object.";
-pub const KIND: &str = "Kind is a string value representing the REST resource this object represents.";
-pub const SCALE: &str = "io.k8s.api.autoscaling.v1.Scale";
+pub(super) const API_VERSION: &str = "APIVersion defines the versioned schema of this representation of an object.";
+pub(super) const KIND: &str = "Kind is a string value representing the REST resource this object represents.";
+pub(super) const SCALE: &str = "io.k8s.api.autoscaling.v1.Scale";
 const META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.";
 
 /// A reference with words of its own, which OpenAPI allows only around it.
-pub fn reference(refs: &str, name: &str, description: &str) -> Value {
+pub(super) fn reference(refs: &str, name: &str, description: &str) -> Value {
     json!({"description": description, "allOf": [{"$ref": format!("{refs}{META}{name}")}]})
 }
 
-pub fn name(name: &str) -> String {
+pub(super) fn name(name: &str) -> String {
     format!("{META}{name}")
 }
 
-pub fn schemas(refs: &str) -> Map<String, Value> {
+pub(super) fn schemas(refs: &str) -> Map<String, Value> {
     let text = |description: &str| json!({"type": "string", "description": description});
     let number = |description: &str| json!({"type": "integer", "format": "int64", "description": description});
     let texts = |description: &str| json!({"type": "object", "description": description, "additionalProperties": {"type": "string"}});

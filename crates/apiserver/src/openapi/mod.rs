@@ -13,12 +13,12 @@ use sha2::{Digest, Sha256};
 
 use crate::{catalog::Catalog, resource::Resource};
 
-pub use self::gnostic::MEDIA as PROTOBUF_MEDIA;
+pub(crate) use self::gnostic::MEDIA as PROTOBUF_MEDIA;
 
 const INFO: &str = "Lockgate";
 
 /// One document as bytes, and a hash that changes when it does.
-pub struct Document {
+pub(crate) struct Document {
     pub bytes: Bytes,
     pub hash: String,
     pub media: &'static str,
@@ -29,13 +29,13 @@ impl Document {
         Document::of(value.to_string().into(), "application/json")
     }
 
-    pub fn of(bytes: Bytes, media: &'static str) -> Document {
+    pub(crate) fn of(bytes: Bytes, media: &'static str) -> Document {
         let hash = Sha256::digest(&bytes).iter().map(|byte| format!("{byte:02X}")).collect();
         Document { bytes, hash, media }
     }
 }
 
-pub struct Documents {
+pub(crate) struct Documents {
     pub v2: Document,
     /// The same as protobuf.
     pub v2_protobuf: Document,
@@ -45,7 +45,7 @@ pub struct Documents {
 }
 
 impl Documents {
-    pub fn new(catalog: &Catalog) -> Documents {
+    pub(crate) fn new(catalog: &Catalog) -> Documents {
         let mut v3 = BTreeMap::new();
         for (group, versions) in catalog.groups() {
             for version in versions {
@@ -86,7 +86,7 @@ fn document(resources: &[&Resource]) -> Value {
 }
 
 /// `com.example.v1.CronTab`: the group backwards, so that names sort by owner.
-pub fn schema_name(resource: &Resource) -> String {
+pub(crate) fn schema_name(resource: &Resource) -> String {
     let (version, kind) = (&resource.version, &resource.kind);
     match resource.group.as_str() {
         "" => format!("io.k8s.api.core.{version}.{kind}"),
@@ -100,7 +100,7 @@ pub fn schema_name(resource: &Resource) -> String {
     }
 }
 
-pub fn object_schema(resource: &Resource, refs: &str) -> Value {
+pub(crate) fn object_schema(resource: &Resource, refs: &str) -> Value {
     let mut schema = resource.published.clone();
     if !schema["properties"].is_object() {
         schema["properties"] = json!({});
@@ -122,7 +122,7 @@ fn publish_selectable(resource: &Resource, schema: &mut Value) {
     }
 }
 
-pub fn list_schema(resource: &Resource, refs: &str) -> Value {
+pub(crate) fn list_schema(resource: &Resource, refs: &str) -> Value {
     let items = json!({"$ref": format!("{refs}{}", schema_name(resource))});
     let mut schema = json!({
         "type": "object", "description": format!("{} is a list of {}", resource.list_kind, resource.kind), "required": ["items"],

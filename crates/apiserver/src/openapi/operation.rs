@@ -11,12 +11,13 @@ use crate::{
 const REFS: &str = "#/components/schemas/";
 
 /// All paths of a resource with their operations.
-pub fn paths(resource: &Resource) -> Map<String, Value> {
+pub(super) fn paths(resource: &Resource) -> Map<String, Value> {
     let root = if resource.group.is_empty() { "/api".to_owned() } else { format!("/apis/{}", resource.group) };
     let root = format!("{root}/{}", resource.version);
-    let base = match resource.namespaced {
-        true => format!("{root}/namespaces/{{namespace}}/{}", resource.plural),
-        false => format!("{root}/{}", resource.plural),
+    let base = if resource.namespaced {
+        format!("{root}/namespaces/{{namespace}}/{}", resource.plural)
+    } else {
+        format!("{root}/{}", resource.plural)
     };
     let mut paths = Map::new();
     let many = json!({"get": operation(resource, "list"), "post": operation(resource, "post"), "delete": operation(resource, "deletecollection")});

@@ -8,7 +8,7 @@ use crate::resource::Resource;
 const REFS: &str = "#/definitions/";
 const NEWER: [&str; 4] = ["nullable", "anyOf", "oneOf", "not"];
 
-pub fn document(resources: &[&Resource]) -> Value {
+pub(super) fn document(resources: &[&Resource]) -> Value {
     let mut definitions = meta::schemas(REFS);
     let mut paths = Map::new();
     for resource in resources {
@@ -27,9 +27,10 @@ pub fn document(resources: &[&Resource]) -> Value {
 /// that are named for all there are.
 fn open_to_all(schema: Value) -> Value {
     const GVK: &str = "x-kubernetes-group-version-kind";
-    match schema["x-kubernetes-preserve-unknown-fields"] == true {
-        true => json!({"type": "object", GVK: schema[GVK]}),
-        false => schema,
+    if schema["x-kubernetes-preserve-unknown-fields"] == true {
+        json!({"type": "object", GVK: schema[GVK]})
+    } else {
+        schema
     }
 }
 

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-pub fn merge(target: &mut Map<String, Value>, patch: &Map<String, Value>) {
+pub(super) fn merge(target: &mut Map<String, Value>, patch: &Map<String, Value>) {
     for (key, value) in patch {
         match (value, target.get_mut(key)) {
             (Value::Null, _) => drop(target.remove(key)),

@@ -9,9 +9,9 @@ const COPIED_BYTES_MAX: usize = 3 * 1024 * 1024;
 
 /// The patch does not fit the object. Kubernetes does not tell its clients why, either.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Misfit;
+pub(super) struct Misfit;
 
-pub fn apply(object: &mut Value, operations: &[Value]) -> Result<(), Misfit> {
+pub(super) fn apply(object: &mut Value, operations: &[Value]) -> Result<(), Misfit> {
     let mut copied = 0;
     operations.iter().try_for_each(|operation| Operation { members: operation }.apply(object, &mut copied))
 }

@@ -7,9 +7,9 @@ use crate::{
     status::{Result, Status},
 };
 
-pub const OPERATIONS_MAX: usize = 10_000;
+pub(super) const OPERATIONS_MAX: usize = 10_000;
 
-pub fn unlike(found: &Value, wanted: &str) -> String {
+pub(crate) fn unlike(found: &Value, wanted: &str) -> String {
     let (shown, found) = (found, name(found));
     // A number that is none of the wanted ones is shown.
     let number = if found == "number" && (wanted.ends_with("int64") || wanted.ends_with("int32")) {
@@ -21,7 +21,7 @@ pub fn unlike(found: &Value, wanted: &str) -> String {
 }
 
 /// What a value is, in a word.
-pub fn name(value: &Value) -> &'static str {
+pub(super) fn name(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
         Value::Bool(_) => "bool",
@@ -33,11 +33,14 @@ pub fn name(value: &Value) -> &'static str {
 }
 
 /// The operations of a JSON patch. Who wants unknown fields ignored has operations looked at only as they are done.
-pub fn list(patch: &Value, mode: FieldValidation) -> Result<&[Value]> {
+pub(super) fn list(patch: &Value, mode: FieldValidation) -> Result<&[Value]> {
     let ignore = mode == FieldValidation::Ignore;
-    let refuse = |found: &Value, wanted: &str| match ignore {
-        true => Err(Status::bad_request(unlike(found, &format!("Go value of type jsonpatch.{wanted}")))),
-        false => Err(Status::bad_request(format!("error decoding patch: {}", unlike(found, wanted)))),
+    let refuse = |found: &Value, wanted: &str| {
+        if ignore {
+            Err(Status::bad_request(unlike(found, &format!("Go value of type jsonpatch.{wanted}"))))
+        } else {
+            Err(Status::bad_request(format!("error decoding patch: {}", unlike(found, wanted))))
+        }
     };
     let operations = match patch {
         Value::Array(operations) => operations.as_slice(),
@@ -64,7 +67,7 @@ pub fn list(patch: &Value, mode: FieldValidation) -> Result<&[Value]> {
 }
 
 /// A merge patch, or `None` for a list that takes the place of the object.
-pub fn map(patch: &Value, mode: FieldValidation) -> Result<Option<&Map<String, Value>>> {
+pub(super) fn map(patch: &Value, mode: FieldValidation) -> Result<Option<&Map<String, Value>>> {
     match patch {
         Value::Object(map) => Ok(Some(map)),
         Value::Array(_) if mode == FieldValidation::Ignore => Ok(None),

@@ -16,7 +16,7 @@ const REMOVE: &str = "$deleteFromPrimitiveList/";
 
 type Object = Map<String, Value>;
 
-pub fn merge(target: &mut Value, patch: &Value) -> Result<()> {
+pub(super) fn merge(target: &mut Value, patch: &Value) -> Result<()> {
     let kind = target["kind"].as_str().unwrap_or_default().to_owned();
     match (target, patch) {
         (Value::Object(target), Value::Object(patch)) => merge_maps(target, patch, Place { kind: &kind, holder: "" }),

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::{Field, Kind, tables::META};
 
-pub const DEFINITION: &[Field] =
+pub(super) const DEFINITION: &[Field] =
     &[(1, "metadata", Kind::Message(META)), (2, "spec", Kind::Message(SPEC)), (3, "status", Kind::Message(STATUS))];
 
 const NAMES: &[Field] = &[

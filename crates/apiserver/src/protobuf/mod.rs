@@ -11,8 +11,8 @@ use serde_json::{Map, Value, json};
 use self::wire::{Reader, Wire, time};
 use crate::decode::{DEPTH_MAX, depth};
 
-pub const MEDIA: &str = "application/vnd.kubernetes.protobuf";
-pub const MAGIC: &[u8] = b"k8s\0";
+pub(crate) const MEDIA: &str = "application/vnd.kubernetes.protobuf";
+pub(crate) const MAGIC: &[u8] = b"k8s\0";
 
 /// How a field is read. Go writes zeros where JSON leaves a field out, unless it tells zero from nothing (a pointer).
 #[derive(Clone, Copy)]
@@ -47,7 +47,7 @@ enum Kind {
 type Field = (u64, &'static str, Kind);
 
 /// The object in an envelope as JSON; `None` for what is damaged, too deep or of a kind not known here.
-pub fn decode(bytes: &[u8]) -> Option<Value> {
+pub(crate) fn decode(bytes: &[u8]) -> Option<Value> {
     let (mut about, mut raw) = (Value::Null, &bytes[..0]);
     let mut reader = Reader(bytes.strip_prefix(MAGIC)?);
     while let Some((number, wire)) = reader.field()? {
@@ -125,10 +125,7 @@ fn value(kind: Kind, wire: Wire<'_>, level: usize) -> Option<Option<Value>> {
 
 /// Go writes a whole number without a fraction.
 fn double(number: f64) -> Value {
-    match number.fract() == 0.0 && number.abs() < 9e18 {
-        true => (number as i64).into(),
-        false => number.into(),
-    }
+    if number.fract() == 0.0 && number.abs() < 9e18 { (number as i64).into() } else { number.into() }
 }
 
 fn json_text(bytes: &[u8]) -> Option<Value> {

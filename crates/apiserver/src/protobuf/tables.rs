@@ -19,7 +19,7 @@ const MANAGER: &[Field] = &[
     (7, "fieldsV1", Kind::Json),
     (8, "subresource", Kind::Text),
 ];
-pub const META: &[Field] = &[
+pub(super) const META: &[Field] = &[
     (1, "name", Kind::Text),
     (2, "generateName", Kind::Text),
     (3, "namespace", Kind::Text),
@@ -166,7 +166,7 @@ const RULES_REVIEW: &[Field] =
 const SUBJECT_REVIEW: &[Field] = &[(1, "metadata", Kind::Message(META))];
 
 /// The fields of a kind.
-pub fn table(kind: &str) -> Option<&'static [Field]> {
+pub(super) fn table(kind: &str) -> Option<&'static [Field]> {
     match kind {
         "Namespace" => Some(NAMESPACE),
         "ConfigMap" => Some(CONFIG_MAP),

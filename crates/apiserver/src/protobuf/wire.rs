@@ -1,17 +1,17 @@
 //! The fields of a protobuf message, one after the other.
 
-pub enum Wire<'a> {
+pub(super) enum Wire<'a> {
     Varint(u64),
     Bytes(&'a [u8]),
     Fixed64(u64),
     Fixed32,
 }
 
-pub struct Reader<'a>(pub &'a [u8]);
+pub(super) struct Reader<'a>(pub &'a [u8]);
 
 impl<'a> Reader<'a> {
     /// The next field, or nothing at the end; the outer `None` is for bytes that are no message.
-    pub fn field(&mut self) -> Option<Option<(u64, Wire<'a>)>> {
+    pub(super) fn field(&mut self) -> Option<Option<(u64, Wire<'a>)>> {
         if self.0.is_empty() {
             return Some(None);
         }
@@ -49,7 +49,7 @@ impl<'a> Reader<'a> {
 }
 
 /// `None` within for a time that was never set.
-pub fn time(bytes: &[u8], micros: bool) -> Option<Option<String>> {
+pub(super) fn time(bytes: &[u8], micros: bool) -> Option<Option<String>> {
     let (mut seconds, mut nanos) = (0, 0);
     let mut reader = Reader(bytes);
     while let Some((number, wire)) = reader.field()? {

@@ -17,7 +17,7 @@ use crate::{
 
 /// Which part of an object a write is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Scope {
+pub(crate) enum Scope {
     Main,
     Status,
     Scale,
@@ -26,7 +26,7 @@ pub enum Scope {
 }
 
 impl Scope {
-    pub fn of(target: &Target) -> Scope {
+    pub(crate) fn of(target: &Target) -> Scope {
         match target.subresource.as_deref() {
             None => Scope::Main,
             Some("scale") => Scope::Scale,
@@ -36,7 +36,7 @@ impl Scope {
     }
 
     /// What the part is called in paths.
-    pub fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Scope::Main => "",
             Scope::Status => "status",
@@ -47,7 +47,7 @@ impl Scope {
 }
 
 /// An object of the store as clients of this version see it, where no webhook converts.
-pub fn readable(resource: &Resource, entry: &Entry) -> Result<Value> {
+pub(super) fn readable(resource: &Resource, entry: &Entry) -> Result<Value> {
     let mut object = stored(resource, entry)?;
     settle(resource, &mut object);
     Ok(served(resource, object, entry.revision))
@@ -55,7 +55,7 @@ pub fn readable(resource: &Resource, entry: &Entry) -> Result<Value> {
 
 /// Leaves out of an object of the store what its version does not know, and fills in the defaults of that version: a read through
 /// another brings none of its own. True if nothing had to go, not even a null.
-pub fn settle(resource: &Resource, object: &mut Value) -> bool {
+pub(super) fn settle(resource: &Resource, object: &mut Value) -> bool {
     let schema = resource.schema_of(object);
     let known = resource.custom().is_none() || (schema::prune(schema, object).is_empty() & fit(schema, object));
     let nulls = schema::fill(schema, object).iter().any(|filled| filled.null);
@@ -72,7 +72,7 @@ fn fit(schema: &Schema, object: &mut Value) -> bool {
 }
 
 /// A settled object in the version of the client, which it is in but for its name.
-pub fn served(resource: &Resource, mut object: Value, revision: i64) -> Value {
+pub(super) fn served(resource: &Resource, mut object: Value, revision: i64) -> Value {
     if resource.schemas.is_some() || resource.converter.is_some() {
         schema::prune(&resource.schema, &mut object);
     }
@@ -82,7 +82,7 @@ pub fn served(resource: &Resource, mut object: Value, revision: i64) -> Value {
 }
 
 /// An object as it is stored: neither defaulted nor converted.
-pub fn stored(resource: &Resource, entry: &Entry) -> Result<Value> {
+pub(crate) fn stored(resource: &Resource, entry: &Entry) -> Result<Value> {
     if entry.value.starts_with(protobuf::MAGIC) {
         let why = || Status::internal(format!("the object stored at {} cannot be read", entry.key));
         return protobuf::decode(&entry.value).ok_or_else(why);
@@ -104,7 +104,7 @@ pub fn stored(resource: &Resource, entry: &Entry) -> Result<Value> {
 }
 
 /// What is stored of an object.
-pub fn encode(resource: &Resource, object: &Value) -> Value {
+pub(crate) fn encode(resource: &Resource, object: &Value) -> Value {
     let mut stored = object.clone();
     stored["apiVersion"] = resource.stored_version.as_str().into();
     object::meta_mut(&mut stored).remove("resourceVersion");
@@ -112,7 +112,7 @@ pub fn encode(resource: &Resource, object: &Value) -> Value {
 }
 
 /// A body as an object, and the fields it names twice.
-pub fn body(resource: &Resource, scope: Scope, call: &Call) -> Result<decode::Decoded> {
+pub(super) fn body(resource: &Resource, scope: Scope, call: &Call) -> Result<decode::Decoded> {
     let api_version = resource.api_version();
     let kind = kind(resource, &api_version, scope);
     // Built-in kinds have a protobuf form, and clients that know them use it.
@@ -122,7 +122,7 @@ pub fn body(resource: &Resource, scope: Scope, call: &Call) -> Result<decode::De
 }
 
 /// What the object of a request should be.
-pub fn kind<'a>(resource: &'a Resource, api_version: &'a str, scope: Scope) -> Kind<'a> {
+pub(super) fn kind<'a>(resource: &'a Resource, api_version: &'a str, scope: Scope) -> Kind<'a> {
     match scope {
         Scope::Scale => Kind { api_version: scale::API_VERSION, kind: scale::KIND, typed: true },
         _ => Kind { api_version, kind: &resource.kind, typed: resource.custom().is_none() },
@@ -143,11 +143,8 @@ fn known(call: &Call, kind: &Kind<'_>) -> Result<decode::Decoded> {
 const BODIES: [&str; 3] = ["application/json", "application/yaml", protobuf::MEDIA];
 
 /// Refuses a body in a form that nobody here reads.
-pub fn check_media(call: &Call) -> Result<()> {
-    match BODIES.contains(&media(call).as_str()) {
-        true => Ok(()),
-        false => Err(Status::unsupported_media_type(&BODIES)),
-    }
+pub(super) fn check_media(call: &Call) -> Result<()> {
+    if BODIES.contains(&media(call).as_str()) { Ok(()) } else { Err(Status::unsupported_media_type(&BODIES)) }
 }
 
 /// In what a body is written: JSON, if nothing is said.
@@ -168,7 +165,7 @@ fn text(call: &Call, kind: &Kind<'_>) -> Result<decode::Decoded> {
 }
 
 /// Where an object says it is must be where the request is about.
-pub fn check_place(object: &mut Value, namespace: Option<&str>, name: Option<&str>) -> Result<()> {
+pub(super) fn check_place(object: &mut Value, namespace: Option<&str>, name: Option<&str>) -> Result<()> {
     let own = object::meta(object, "namespace");
     if let Some(namespace) = namespace {
         if !own.is_empty() && own != namespace {
@@ -196,7 +193,7 @@ pub fn check_place(object: &mut Value, namespace: Option<&str>, name: Option<&st
 }
 
 /// Takes out fields that nobody knows, and tells them.
-pub fn prune(resource: &Resource, object: &mut Value) -> Vec<String> {
+pub(super) fn prune(resource: &Resource, object: &mut Value) -> Vec<String> {
     let mut unknown = schema::prune(&resource.schema, object);
     if resource.role == Role::Definition {
         let versions = object.pointer_mut("/spec/versions").and_then(Value::as_array_mut);
@@ -212,7 +209,7 @@ pub fn prune(resource: &Resource, object: &mut Value) -> Vec<String> {
 }
 
 /// Reads the request's own words: secrets given as text become bytes.
-pub fn normalize(resource: &Resource, object: &mut Value) {
+pub(super) fn normalize(resource: &Resource, object: &mut Value) {
     use base64::{Engine, engine::general_purpose::STANDARD};
     if resource.role != Role::Secret {
         return;

@@ -21,20 +21,20 @@ use crate::{
 };
 
 /// An applied configuration.
-pub struct Apply {
+pub(crate) struct Apply {
     pub decoded: Decoded,
     force: bool,
 }
 
 impl Apply {
-    pub fn parse(call: &Call) -> Result<Apply> {
+    pub(crate) fn parse(call: &Call) -> Result<Apply> {
         let decoded = decode::yaml(&call.body)
             .map_err(|error| Status::bad_request(format!("error encoding patch: yaml: {error}")))?;
         Ok(Apply { decoded, force: call.query.flag("force") })
     }
 
     /// The configuration for one object: in its place, and in the form that is stored.
-    pub fn config(&self, resource: &Resource, target: &Target) -> Result<Value> {
+    pub(crate) fn config(&self, resource: &Resource, target: &Target) -> Result<Value> {
         let mut config = self.decoded.value.clone();
         let api_version = resource.api_version();
         let kind = admit::kind(resource, &api_version, Scope::Main);
@@ -70,7 +70,7 @@ fn untyped(resource: &Resource, config: &Value, why: &str) -> Box<Status> {
 
 impl Author<'_> {
     /// The object that an apply wants, and whose its fields are then.
-    pub fn applied(&self, old: &Value, config: &Value, apply: &Apply) -> Result<Candidate> {
+    pub(crate) fn applied(&self, old: &Value, config: &Value, apply: &Apply) -> Result<Candidate> {
         let managers = Managers::parse(object::list(old, "managedFields"))
             .map_err(|why| Status::internal(format!("failed to decode managed fields: {why}")))?;
         let applied = self.writer().apply(Some(old), config, managers, apply.force);
@@ -88,13 +88,13 @@ impl Author<'_> {
     }
 
     /// Whose the fields of a new object are.
-    pub fn applied_anew(&self, config: &Value) -> Result<Claims> {
+    pub(crate) fn applied_anew(&self, config: &Value) -> Result<Claims> {
         let applied = self.writer().apply(None, config, Managers::default(), false);
         Ok(Claims::After(applied.map_err(|error| self.refusal(config, error))?.managers))
     }
 
     /// An apply can make what nobody could send.
-    pub fn check_made(&self, object: &mut Value) -> Result<()> {
+    pub(crate) fn check_made(&self, object: &mut Value) -> Result<()> {
         let api_version = self.resource.api_version();
         form::check_made(object, &admit::kind(self.resource, &api_version, Scope::Main))
     }
@@ -117,20 +117,21 @@ impl Author<'_> {
 
 impl Api {
     /// Applies to what is there, or makes it; true if it was made.
-    pub async fn apply(&self, target: &Target, call: &Call, warnings: &mut Warnings) -> Result<(bool, Value)> {
+    pub(crate) async fn apply(&self, target: &Target, call: &Call, warnings: &mut Warnings) -> Result<(bool, Value)> {
         let intent = Intent::Apply(Apply::parse(call)?);
         own::manager(call, &intent)?;
         self.update_or_make(target, &intent, call, warnings).await
     }
 
     /// Puts an object in the place of what is there; true if it was made, which some kinds can be so.
-    pub async fn replace(&self, target: &Target, call: &Call, warnings: &mut Warnings) -> Result<(bool, Value)> {
+    pub(crate) async fn replace(&self, target: &Target, call: &Call, warnings: &mut Warnings) -> Result<(bool, Value)> {
         own::updater(call)?;
         let resource = self.resource(target)?;
         let intent = Intent::replace(&resource, target, call)?;
-        match resource.put_makes() {
-            true => self.update_or_make(target, &intent, call, warnings).await,
-            false => self.update(target, &intent, call, warnings).await.map(|object| (false, object)),
+        if resource.put_makes() {
+            self.update_or_make(target, &intent, call, warnings).await
+        } else {
+            self.update(target, &intent, call, warnings).await.map(|object| (false, object))
         }
     }
 

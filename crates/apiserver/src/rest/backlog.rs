@@ -16,23 +16,23 @@ use tokio::sync::Notify;
 
 /// The limits of the bytes that wait for a client, and of the time in which it takes none of them.
 #[derive(Clone, Copy, Debug)]
-pub struct Limits {
+pub(crate) struct Limits {
     pub bytes_max: usize,
     pub patience: Duration,
 }
 
 /// The client is gone, or has to watch again.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Ended;
+pub(super) struct Ended;
 
 /// The sending end. The stream ends when it is dropped.
-pub struct Feed {
+pub(super) struct Feed {
     shared: Arc<Shared>,
     limits: Limits,
 }
 
 /// The receiving end.
-pub struct Flow {
+pub(super) struct Flow {
     shared: Arc<Shared>,
 }
 
@@ -56,13 +56,13 @@ struct State {
     waker: Option<Waker>,
 }
 
-pub fn new(limits: Limits) -> (Feed, Flow) {
+pub(super) fn new(limits: Limits) -> (Feed, Flow) {
     let shared = Arc::new(Shared::default());
     (Feed { shared: shared.clone(), limits }, Flow { shared })
 }
 
 impl Feed {
-    pub fn put(&self, event: Bytes) -> Result<(), Ended> {
+    pub(super) fn put(&self, event: Bytes) -> Result<(), Ended> {
         let mut state = self.shared.state.lock();
         if state.gone {
             return Err(Ended);
@@ -77,13 +77,13 @@ impl Feed {
         Ok(())
     }
 
-    pub fn is_full(&self) -> bool {
+    pub(super) fn is_full(&self) -> bool {
         self.shared.state.lock().bytes > self.limits.bytes_max
     }
 
     /// Waits until half of a full backlog is free. A client that takes nothing for too long is given up, and its waiting
     /// events are dropped: it knows the last event that it got, and can resume there.
-    pub async fn room(&self) -> Result<(), Ended> {
+    pub(super) async fn room(&self) -> Result<(), Ended> {
         loop {
             let taken = self.shared.taken.notified();
             {
@@ -106,7 +106,7 @@ impl Feed {
     }
 
     /// Waits until the receiving end is dropped.
-    pub async fn gone(&self) {
+    pub(super) async fn gone(&self) {
         loop {
             let taken = self.shared.taken.notified();
             if self.shared.state.lock().gone {

@@ -13,7 +13,7 @@ use crate::{
 /// Begins a watch of the store at a revision, shared with nobody.
 type Alone = Box<dyn Fn(i64) -> BoxStream<'static, Told> + Send + Sync>;
 
-pub struct Changes {
+pub(super) struct Changes {
     now: BoxStream<'static, Told>,
     alone: Alone,
     /// The store has nothing before this revision.
@@ -31,12 +31,12 @@ enum End {
 }
 
 impl Changes {
-    pub fn new(now: BoxStream<'static, Told>, alone: Alone) -> Changes {
+    pub(super) fn new(now: BoxStream<'static, Told>, alone: Alone) -> Changes {
         Changes { now, alone, oldest: 0 }
     }
 
     /// The next changes for one that has seen all up to a revision; `None` if there will be no more. May be dropped at any time.
-    pub async fn next(&mut self, seen: i64) -> Result<Option<Arc<WatchResponse>>> {
+    pub(super) async fn next(&mut self, seen: i64) -> Result<Option<Arc<WatchResponse>>> {
         loop {
             match self.now.next().await {
                 None => return Ok(None),
@@ -53,7 +53,7 @@ impl Changes {
     }
 
     /// Goes on alone: from what was seen, or from what is left of it.
-    pub fn begin_again(&mut self, seen: i64) {
+    pub(super) fn begin_again(&mut self, seen: i64) {
         self.now = (self.alone)(seen.max(self.oldest));
     }
 }

@@ -29,7 +29,7 @@ use crate::{
 };
 
 impl Api {
-    pub async fn create(&self, target: &Target, call: &Call, warnings: &mut Warnings) -> Result<Value> {
+    pub(crate) async fn create(&self, target: &Target, call: &Call, warnings: &mut Warnings) -> Result<Value> {
         own::creator(call)?;
         let decoded = admit::body(self.resource(target)?.as_ref(), Scope::Main, call)?;
         self.create_from(target, &decoded, false, call, warnings).await
@@ -120,10 +120,7 @@ impl Api {
             let made = views.settled(|views| {
                 let author = Author::new(&resource, Scope::Main, &manager, views, &self.metrics.gating);
                 let mut object = begun.clone();
-                let claims = match applied {
-                    true => author.applied_anew(&decoded.value)?,
-                    false => author.given(None, &given),
-                };
+                let claims = if applied { author.applied_anew(&decoded.value)? } else { author.given(None, &given) };
                 if applied {
                     author.check_made(&mut object)?;
                 }

@@ -38,10 +38,10 @@ impl Demands {
             let by = Some((call.user.clone(), options));
             return Ok(Demands { uid: said("uid"), version: said("resourceVersion"), dry_run, by });
         }
-        let body: Value = match call.body.starts_with(protobuf::MAGIC) {
-            true => protobuf::decode(&call.body)
-                .ok_or_else(|| Status::bad_request("the delete options are unrecognized"))?,
-            false => delete_options::parse(call)?,
+        let body: Value = if call.body.starts_with(protobuf::MAGIC) {
+            protobuf::decode(&call.body).ok_or_else(|| Status::bad_request("the delete options are unrecognized"))?
+        } else {
+            delete_options::parse(call)?
         };
         delete_options::check(&body)?;
         let text = |value: &Value| value.as_str().map(str::to_owned);
@@ -85,7 +85,7 @@ impl Demands {
 }
 
 impl Api {
-    pub async fn delete(&self, target: &Target, call: &Call, warnings: &mut Warnings) -> Result<Value> {
+    pub(crate) async fn delete(&self, target: &Target, call: &Call, warnings: &mut Warnings) -> Result<Value> {
         let demands = Demands::parse(call)?;
         let resource = self.resource(target)?;
         let name = target.name.as_deref().unwrap_or_default();
@@ -97,7 +97,12 @@ impl Api {
         }
     }
 
-    pub async fn delete_collection(&self, target: &Target, call: &Call, warnings: &mut Warnings) -> Result<Value> {
+    pub(crate) async fn delete_collection(
+        &self,
+        target: &Target,
+        call: &Call,
+        warnings: &mut Warnings,
+    ) -> Result<Value> {
         let demands = Demands::parse(call)?;
         let resource = self.resource(target)?;
         let selector = self.selector(&resource, call)?;
@@ -118,7 +123,7 @@ impl Api {
     }
 
     /// Deletes or marks one object that lies at `key`; for the janitor. Policies are asked if it is done in somebody's name.
-    pub async fn purge(&self, resource: &Resource, entry: &Entry, user: Option<&User>) -> Result<()> {
+    pub(crate) async fn purge(&self, resource: &Resource, entry: &Entry, user: Option<&User>) -> Result<()> {
         let name = entry.key.rsplit('/').next().unwrap_or_default().to_owned();
         let options = || json!({"kind": "DeleteOptions", "apiVersion": "meta.k8s.io/v1"});
         let by = user.map(|user| (user.clone(), options()));

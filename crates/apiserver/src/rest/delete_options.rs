@@ -13,21 +13,23 @@ use crate::{
 };
 
 /// From a body that is not empty.
-pub fn parse(call: &Call) -> Result<Value> {
+pub(super) fn parse(call: &Call) -> Result<Value> {
     let parse = |why: String| Status::bad_request(format!("couldn't get version/kind; json parse error: {why}"));
     admit::check_media(call)?;
-    let body = match call.content_type().starts_with("application/yaml") {
-        true => decode::yaml(&call.body).map_err(|error| Status::bad_request(format!("yaml: {error}")))?.value,
-        false => decode::json(&call.body).map_err(|error| parse(form::json_fault(&error, &call.body)))?.value,
+    let body = if call.content_type().starts_with("application/yaml") {
+        decode::yaml(&call.body).map_err(|error| Status::bad_request(format!("yaml: {error}")))?.value
+    } else {
+        decode::json(&call.body).map_err(|error| parse(form::json_fault(&error, &call.body)))?.value
     };
-    match body.is_object() || body.is_null() {
-        true => Ok(body),
-        false => Err(parse(unlike(&body, &format!("Go value of type {}", form::HEADER)))),
+    if body.is_object() || body.is_null() {
+        Ok(body)
+    } else {
+        Err(parse(unlike(&body, &format!("Go value of type {}", form::HEADER))))
     }
 }
 
 /// From the address, which counts where there is no body.
-pub fn from_query(query: &Query) -> Result<Value> {
+pub(super) fn from_query(query: &Query) -> Result<Value> {
     Ok(json!({
         "gracePeriodSeconds": query.number("gracePeriodSeconds")?,
         "orphanDependents": query.choice("orphanDependents"),
@@ -39,7 +41,7 @@ pub fn from_query(query: &Query) -> Result<Value> {
 type Fits = fn(&Value) -> bool;
 
 /// What is misunderstood could delete too much, so nothing is passed over.
-pub fn check(options: &Value) -> Result<()> {
+pub(super) fn check(options: &Value) -> Result<()> {
     let kind = options["kind"].as_str().unwrap_or_default();
     if !matches!(kind, "" | "DeleteOptions") {
         let version = options["apiVersion"].as_str().unwrap_or_default();
@@ -65,9 +67,10 @@ pub fn check(options: &Value) -> Result<()> {
         }
     }
     let errors = faults(options);
-    match errors.is_empty() {
-        true => Ok(()),
-        false => Err(Status::invalid(&Name::new("meta.k8s.io", "DeleteOptions"), "", &errors)),
+    if errors.is_empty() {
+        Ok(())
+    } else {
+        Err(Status::invalid(&Name::new("meta.k8s.io", "DeleteOptions"), "", &errors))
     }
 }
 

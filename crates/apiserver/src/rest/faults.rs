@@ -27,12 +27,11 @@ impl Api {
     ) -> Result<()> {
         let mut errors = self.faults(resource, scope, object, old, warnings);
         errors.extend(more);
-        match errors.is_empty() {
-            true => {
-                builtin::caution(&resource.kind, object).into_iter().for_each(|caution| warnings.add(caution));
-                Ok(())
-            }
-            false => Err(Status::invalid(&resource.kind_name(), object::meta(object, "name"), &errors)),
+        if errors.is_empty() {
+            builtin::caution(&resource.kind, object).into_iter().for_each(|caution| warnings.add(caution));
+            Ok(())
+        } else {
+            Err(Status::invalid(&resource.kind_name(), object::meta(object, "name"), &errors))
         }
     }
 

@@ -21,7 +21,7 @@ use crate::{
 };
 
 /// What gates compare.
-pub struct Sides<'a> {
+pub(super) struct Sides<'a> {
     /// None for a create.
     pub raw: Option<Raw<'a>>,
     /// What the caller could read; for a create what defaults alone bring.
@@ -33,7 +33,7 @@ pub struct Sides<'a> {
 
 /// An object as it is stored.
 #[derive(Clone, Copy)]
-pub struct Raw<'a> {
+pub(super) struct Raw<'a> {
     /// In whatever version.
     pub object: &'a Value,
     /// Whether it is known to have the names of the storage version, and no fields or nulls that this does not take.
@@ -41,7 +41,7 @@ pub struct Raw<'a> {
 }
 
 /// What gates have made of a write.
-pub struct Gated {
+pub(super) struct Gated {
     pub object: Value,
     /// In the version that is stored, where a webhook converts and a gate is off.
     pub hub: Option<Hub>,
@@ -57,7 +57,7 @@ impl Gated {
     }
 }
 
-pub struct Hub {
+pub(crate) struct Hub {
     /// As it will be stored.
     pub kept: Value,
     /// The same if no gate were off.
@@ -66,7 +66,7 @@ pub struct Hub {
 
 impl Hub {
     /// What is to be stored, where that is another version than the caller's.
-    pub fn kept(resource: &Resource, hub: Option<Hub>) -> Option<Value> {
+    pub(crate) fn kept(resource: &Resource, hub: Option<Hub>) -> Option<Value> {
         hub.filter(|_| resource.gated_elsewhere().is_some()).map(|hub| hub.kept)
     }
 }
@@ -111,9 +111,12 @@ impl Api {
             return Ok(Gated { object: left.object, hub, kept: None, faults: left.faults });
         }
         let Some(gating) = resource.gated_here() else { return Ok(Gated::untouched(new)) };
-        let stored = sides.raw.and_then(|raw| match raw.pruned {
-            true => Some(Cow::Borrowed(raw.object)),
-            false => hub::excerpt(resource, gating, views, raw.object).map(Cow::Owned),
+        let stored = sides.raw.and_then(|raw| {
+            if raw.pruned {
+                Some(Cow::Borrowed(raw.object))
+            } else {
+                hub::excerpt(resource, gating, views, raw.object).map(Cow::Owned)
+            }
         });
         views.complete()?;
         let part = part(resource, scope);

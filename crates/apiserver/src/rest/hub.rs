@@ -21,7 +21,7 @@ use crate::{
 };
 
 /// What gates leave of a write.
-pub struct Left {
+pub(super) struct Left {
     /// In the version that was written through.
     pub object: Value,
     /// As it will be stored, in the version for that.
@@ -35,14 +35,14 @@ pub struct Left {
 
 /// What there was before: as it is stored, in any version, and as the caller could read it.
 #[derive(Clone, Copy)]
-pub struct Before<'a> {
+pub(super) struct Before<'a> {
     pub raw: &'a Value,
     pub read: &'a Value,
 }
 
 /// What is to be written: with defaults, which webhooks may count on, and as it was sent.
 #[derive(Clone, Copy)]
-pub struct New<'a> {
+pub(super) struct New<'a> {
     pub filled: &'a Value,
     pub sent: &'a Value,
     pub scope: Scope,
@@ -56,7 +56,7 @@ fn in_storage_version(resource: &Resource, views: &Views<'_>, object: &Value) ->
 }
 
 /// The same of what gates look at.
-pub fn excerpt(resource: &Resource, gating: &Gating, views: &Views<'_>, object: &Value) -> Option<Value> {
+pub(super) fn excerpt(resource: &Resource, gating: &Gating, views: &Views<'_>, object: &Value) -> Option<Value> {
     let mut excerpt = gating.excerpt(views.must(object, &resource.stored_version)?.as_ref());
     prune(resource, &mut excerpt);
     schema::drop_nulls(stored_schema(resource), &mut excerpt);
@@ -153,7 +153,7 @@ fn bring_back(
 
 /// An object as its version judges it. Defaults of a version that is not stored are not read, and what gates took away of them is not
 /// there; but what they stand in for is not missing.
-pub fn judged<'a>(resource: &Resource, object: &'a Value) -> Cow<'a, Value> {
+pub(super) fn judged<'a>(resource: &Resource, object: &'a Value) -> Cow<'a, Value> {
     let mut judged = Cow::Borrowed(object);
     if resource.gated_elsewhere().is_some() {
         schema::fill(&resource.schema, judged.to_mut());

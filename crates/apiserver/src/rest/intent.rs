@@ -23,14 +23,14 @@ use crate::{
 };
 
 /// What a client wants the object to become.
-pub enum Intent {
+pub(crate) enum Intent {
     Replace(Decoded),
     Patch(Patch),
     Apply(Apply),
 }
 
 /// What an object is to become, before the server has had its say.
-pub struct Candidate {
+pub(crate) struct Candidate {
     pub object: Value,
     /// What was wished for, where gates have already kept something out.
     pub wanted: Option<Value>,
@@ -38,19 +38,19 @@ pub struct Candidate {
 }
 
 impl Intent {
-    pub fn replace(resource: &Resource, target: &Target, call: &Call) -> Result<Intent> {
+    pub(crate) fn replace(resource: &Resource, target: &Target, call: &Call) -> Result<Intent> {
         let mut decoded = admit::body(resource, Scope::of(target), call)?;
         admit::check_place(&mut decoded.value, target.namespace.as_deref(), target.name.as_deref())?;
         Ok(Intent::Replace(decoded))
     }
 
     /// How the object came to be, for what is said of it.
-    pub fn sent<'a>(&self, call: &'a Call) -> Sent<'a> {
+    pub(crate) fn sent<'a>(&self, call: &'a Call) -> Sent<'a> {
         if let Intent::Patch(_) = self { Sent::Patched } else { Sent::Whole(&call.body) }
     }
 
     /// What a patch makes of an object, or of its scale, in the place that is patched.
-    pub fn patched(
+    pub(crate) fn patched(
         &self,
         patch: &Patch,
         resource: &Resource,
@@ -65,7 +65,7 @@ impl Intent {
         Ok(object)
     }
 
-    pub fn candidate(&self, author: &Author<'_>, target: &Target, old: &Value) -> Result<Candidate> {
+    pub(crate) fn candidate(&self, author: &Author<'_>, target: &Target, old: &Value) -> Result<Candidate> {
         if author.scope == Scope::Scale {
             return author.rescaled(self, target, old);
         }
@@ -79,7 +79,7 @@ impl Intent {
     }
 
     /// Fields that nobody knows or that come twice. `unknown` are those that were taken out of the object.
-    pub fn check_fields(&self, step: &Step<'_>, unknown: &[String], warnings: &mut Warnings) -> Result<()> {
+    pub(crate) fn check_fields(&self, step: &Step<'_>, unknown: &[String], warnings: &mut Warnings) -> Result<()> {
         let Step { resource, call, scope, old, .. } = *step;
         let mode = call.query.field_validation()?;
         let part = |old: &Value| scale::seen(resource, scope, old).unwrap_or_default();

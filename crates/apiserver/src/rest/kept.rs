@@ -14,13 +14,13 @@ use crate::{
 
 /// How an object is written.
 #[derive(Clone, Copy)]
-pub struct Manner {
+pub(super) struct Manner {
     pub whole: bool,
     pub dry_run: bool,
 }
 
 /// The version the client has seen must be the one that is there.
-pub fn check_version(
+pub(super) fn check_version(
     resource: &Resource,
     object: &Value,
     old: &Value,
@@ -57,14 +57,11 @@ pub fn check_version(
         let field = "metadata.deletionGracePeriodSeconds";
         errors.push(FieldError::invalid(field, grace(object), "field is immutable"));
     }
-    match errors.is_empty() {
-        true => Ok(()),
-        false => Err(Status::invalid(&resource.kind_name(), name, &errors)),
-    }
+    if errors.is_empty() { Ok(()) } else { Err(Status::invalid(&resource.kind_name(), name, &errors)) }
 }
 
 /// What is sent is of something else than what is there, if anything is.
-pub fn other_uid(
+pub(super) fn other_uid(
     resource: &Resource,
     (namespace, name): (Option<&str>, &str),
     (sent, own): (&str, &str),
@@ -81,7 +78,7 @@ pub fn other_uid(
 }
 
 /// What a write of this scope cannot change stays.
-pub fn carry_over(resource: &Resource, mut object: Value, old: &Value, scope: Scope) -> Value {
+pub(super) fn carry_over(resource: &Resource, mut object: Value, old: &Value, scope: Scope) -> Value {
     let set = |object: &mut Value, key: &str, value: Option<&Value>| match value {
         Some(value) => object[key] = value.clone(),
         None => drop(object.as_object_mut().map(|object| object.remove(key))),
@@ -109,7 +106,7 @@ pub fn carry_over(resource: &Resource, mut object: Value, old: &Value, scope: Sc
 }
 
 /// Clients with types of their own drop fields they do not know: a PUT without gates is no wish to remove them.
-pub fn keep_gates(object: &mut Value, old: &Value, warnings: &mut Warnings) {
+pub(super) fn keep_gates(object: &mut Value, old: &Value, warnings: &mut Warnings) {
     let stanza = &old["spec"]["customFeatureGates"];
     if stanza.is_object()
         && object["spec"].is_object()

@@ -27,7 +27,7 @@ const CONTINUE_EXPIRED: &str = "The provided continue parameter is too old to di
     deleted between the time the first chunk was returned and now may show up in the list.";
 
 /// Objects of a list, and what its metadata says.
-pub struct Listed {
+pub(super) struct Listed {
     objects: Vec<Shown>,
     pub revision: i64,
     next: Option<Token>,
@@ -37,11 +37,11 @@ pub struct Listed {
 
 impl Listed {
     /// The objects, if they were wanted as trees.
-    pub fn trees(self) -> Vec<Value> {
+    pub(super) fn trees(self) -> Vec<Value> {
         self.objects.into_iter().filter_map(Shown::into_tree).collect()
     }
 
-    pub fn metadata(&self) -> Value {
+    pub(super) fn metadata(&self) -> Value {
         let mut metadata = json!({"resourceVersion": self.revision.to_string()});
         if let Some(next) = &self.next {
             metadata["continue"] = next.encode().into();
@@ -52,13 +52,13 @@ impl Listed {
         metadata
     }
 
-    pub fn shown(self) -> Vec<Shown> {
+    pub(super) fn shown(self) -> Vec<Shown> {
         self.objects
     }
 }
 
 impl Api {
-    pub async fn list(&self, target: &Target, call: &Call) -> Result<Bytes> {
+    pub(crate) async fn list(&self, target: &Target, call: &Call) -> Result<Bytes> {
         let resource = self.resource(target)?;
         let selector = self.selector(&resource, call)?;
         let options = options::list(&call.query)?;

@@ -41,7 +41,7 @@ use bytes::Bytes;
 use http::HeaderMap;
 use tokio::sync::{Notify, watch as channel};
 
-pub use self::{
+pub(crate) use self::{
     admit::{encode, stored},
     backlog::Limits,
     intent::Intent,
@@ -67,7 +67,7 @@ const CATALOG_WAIT_MAX: Duration = Duration::from_secs(5);
 
 /// What all requests share.
 #[derive(Clone)]
-pub struct Api {
+pub(crate) struct Api {
     pub store: Store,
     pub catalog: channel::Receiver<Arc<Catalog>>,
     /// The admission policies in force.
@@ -86,7 +86,7 @@ pub struct Api {
 }
 
 /// One request, read and parsed.
-pub struct Call {
+pub(crate) struct Call {
     pub user: User,
     pub query: Query,
     pub form: Form,
@@ -96,21 +96,21 @@ pub struct Call {
 }
 
 impl Call {
-    pub fn content_type(&self) -> &str {
+    pub(crate) fn content_type(&self) -> &str {
         self.headers.get(http::header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or("application/json")
     }
 }
 
 impl Api {
     /// What is served under this path right now.
-    pub fn resource(&self, target: &Target) -> Result<Arc<Resource>> {
+    pub(crate) fn resource(&self, target: &Target) -> Result<Arc<Resource>> {
         let catalog = self.catalog.borrow().clone();
         let found = catalog.get(&target.group, &target.version, &target.plural).cloned();
         found.filter(|resource| !method::misplaced(resource, target)).ok_or_else(|| method::missing(&target.group))
     }
 
     /// Waits until what was written to a definition or a policy at `revision` is heeded here.
-    pub async fn caught_up(&self, resource: &Resource, revision: i64) {
+    pub(crate) async fn caught_up(&self, resource: &Resource, revision: i64) {
         let (mut catalog, mut policies) = (self.catalog.clone(), self.policies.clone());
         let waiting = async {
             match resource.role {
@@ -165,9 +165,10 @@ impl Api {
         let names = crate::status::Name::new("", "namespaces");
         let Some(entry) = self.store.get(&key).await? else { return Err(Status::not_found(&names, namespace)) };
         let found = admit::stored(resource, &entry)?;
-        match object::is_deleting(&found) {
-            true => Err(Status::namespace_terminating(&resource.name(), name, namespace)),
-            false => Ok(Some(Guard::Same(Seen { key, revision: entry.revision }))),
+        if object::is_deleting(&found) {
+            Err(Status::namespace_terminating(&resource.name(), name, namespace))
+        } else {
+            Ok(Some(Guard::Same(Seen { key, revision: entry.revision })))
         }
     }
 
@@ -185,6 +186,6 @@ impl Api {
     }
 }
 
-pub fn is_kept_namespace(resource: &Resource, name: &str) -> bool {
+pub(crate) fn is_kept_namespace(resource: &Resource, name: &str) -> bool {
     resource.role == crate::resource::Role::Namespace && builtin::NAMESPACES.contains(&name)
 }

@@ -33,15 +33,16 @@ impl Api {
         {
             return Ok(None);
         }
-        match resource.role == Role::Namespace && scope != Scope::Finalize {
-            true => Ok(self.vacant(object::meta(object, "name")).await?.map(|guard| vec![guard])),
-            false => Ok(Some(Vec::new())),
+        if resource.role == Role::Namespace && scope != Scope::Finalize {
+            Ok(self.vacant(object::meta(object, "name")).await?.map(|guard| vec![guard]))
+        } else {
+            Ok(Some(Vec::new()))
         }
     }
 }
 
 /// A namespace can always be selected by its name. One that has none yet gets its label with it.
-pub fn label(object: &mut Value) {
+pub(super) fn label(object: &mut Value) {
     let name = object::meta(object, "name").to_owned();
     if !name.is_empty() {
         object["metadata"]["labels"]["kubernetes.io/metadata.name"] = name.into();
@@ -49,7 +50,7 @@ pub fn label(object: &mut Value) {
 }
 
 /// What the server decides before it is noted who manages what.
-pub fn shape(object: &mut Value, old: Option<&Value>) {
+pub(super) fn shape(object: &mut Value, old: Option<&Value>) {
     match old {
         None => object["status"] = json!({"phase": "Active"}),
         Some(_) => {
@@ -62,7 +63,7 @@ pub fn shape(object: &mut Value, old: Option<&Value>) {
 }
 
 /// What it decides afterwards: finalizers that were wished for and are not taken have their owner all the same, as in Kubernetes.
-pub fn finish(object: &mut Value, old: Option<&Value>, scope: Scope) {
+pub(super) fn finish(object: &mut Value, old: Option<&Value>, scope: Scope) {
     label(object);
     match (old, scope) {
         (_, Scope::Finalize) => {}

@@ -8,7 +8,7 @@ use crate::{
 };
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Start {
+pub(super) enum Start {
     /// The newest state, which is not older than this.
     Newest { at_least: i64 },
     /// The state at just this revision.
@@ -18,13 +18,13 @@ pub enum Start {
 }
 
 #[derive(Clone, Debug)]
-pub struct ListOptions {
+pub(super) struct ListOptions {
     pub start: Start,
     pub limit: i64,
 }
 
 /// The resource version of a request, if it names one.
-pub fn version(query: &Query) -> Result<Option<i64>> {
+pub(super) fn version(query: &Query) -> Result<Option<i64>> {
     let Some(text) = query.get("resourceVersion") else { return Ok(None) };
     let parsed = text.parse::<i64>().ok().filter(|revision| *revision >= 0);
     match parsed {
@@ -40,10 +40,7 @@ pub fn version(query: &Query) -> Result<Option<i64>> {
 }
 
 fn refuse(errors: &[FieldError]) -> Result<()> {
-    match errors.is_empty() {
-        true => Ok(()),
-        false => Err(Status::invalid(&Name::new("meta.k8s.io", "ListOptions"), "", errors)),
-    }
+    if errors.is_empty() { Ok(()) } else { Err(Status::invalid(&Name::new("meta.k8s.io", "ListOptions"), "", errors)) }
 }
 
 const RULE: &str = "resourceVersionMatch";
@@ -94,7 +91,7 @@ fn watch_faults(query: &Query) -> Vec<FieldError> {
     errors
 }
 
-pub fn list(query: &Query) -> Result<ListOptions> {
+pub(super) fn list(query: &Query) -> Result<ListOptions> {
     let limit = query.number("limit")?.unwrap_or_default().max(0);
     query.number("timeoutSeconds")?;
     refuse(&list_faults(query))?;
@@ -116,14 +113,14 @@ pub fn list(query: &Query) -> Result<ListOptions> {
 
 /// How a watch begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum WatchStart {
+pub(super) enum WatchStart {
     /// What is there now as ADDED events; then, if asked for, a mark that this was all.
     State { mark: bool, at_least: i64 },
     /// What happens after this revision.
     After(i64),
 }
 
-pub fn watch(query: &Query) -> Result<WatchStart> {
+pub(super) fn watch(query: &Query) -> Result<WatchStart> {
     query.number("limit")?;
     query.number("timeoutSeconds")?;
     refuse(&watch_faults(query))?;

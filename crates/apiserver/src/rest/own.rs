@@ -17,7 +17,7 @@ use crate::{
 };
 
 /// The writer of one request, on one resource.
-pub struct Author<'a> {
+pub(crate) struct Author<'a> {
     pub resource: &'a Resource,
     pub scope: Scope,
     pub views: &'a Views<'a>,
@@ -31,7 +31,7 @@ pub struct Author<'a> {
 }
 
 /// Where claims come from.
-pub enum Claims {
+pub(crate) enum Claims {
     /// Those before the write, which takes what it changes.
     Before(Managers),
     /// Those after an apply.
@@ -40,7 +40,7 @@ pub enum Claims {
 
 impl Claims {
     /// Kinds that Go knows take a null for nothing wherever it comes from.
-    pub fn nulls(&self, resource: &Resource) -> Nulls {
+    pub(crate) fn nulls(&self, resource: &Resource) -> Nulls {
         match self {
             Claims::After(_) if resource.custom().is_some() => Nulls::Keep,
             _ => Nulls::Drop,
@@ -49,7 +49,7 @@ impl Claims {
 }
 
 /// An object before and after a write.
-pub struct Change<'a> {
+pub(crate) struct Change<'a> {
     /// As it is stored, in whatever version.
     pub raw: Option<&'a Value>,
     pub old: Option<&'a Value>,
@@ -59,7 +59,7 @@ pub struct Change<'a> {
 }
 
 impl<'a> Author<'a> {
-    pub fn new(
+    pub(crate) fn new(
         resource: &'a Resource,
         scope: Scope,
         manager: &str,
@@ -71,7 +71,7 @@ impl<'a> Author<'a> {
         Author { resource, scope, views, elsewhere: None, engine, manager, api_version, zero, now: object::now() }
     }
 
-    pub fn writer(&self) -> Writer<'_> {
+    pub(crate) fn writer(&self) -> Writer<'_> {
         Writer {
             types: &self.resource.types,
             api_version: &self.api_version,
@@ -88,7 +88,7 @@ impl<'a> Author<'a> {
     }
 
     /// The claims a PUT or patch starts from. A part of an object has no say in them.
-    pub fn given(&self, old: Option<&Value>, new: &Value) -> Claims {
+    pub(crate) fn given(&self, old: Option<&Value>, new: &Value) -> Claims {
         Claims::Before(match (self.scope, old) {
             (Scope::Status | Scope::Scale | Scope::Finalize, Some(old)) => Managers::of(old),
             (Scope::Main, old) | (_, old @ None) => Managers::given(old.unwrap_or(&Value::Null), new),
@@ -96,7 +96,7 @@ impl<'a> Author<'a> {
     }
 
     /// Writes the claims into `object`, which is as it will be stored but for them.
-    pub fn record(&self, change: &Change<'_>, object: &mut Value, claims: Claims) {
+    pub(crate) fn record(&self, change: &Change<'_>, object: &mut Value, claims: Claims) {
         let old = change.old;
         let entries = match claims {
             Claims::After(managers) => self.frozen(change, managers, object).entries,
@@ -171,7 +171,7 @@ fn frozen_here(gating: &Gating, change: &Change<'_>, written: Listed, object: &V
 }
 
 /// Kubernetes' types have their parts also where nobody has said anything of them.
-pub fn zero(resource: &Resource) -> Value {
+pub(super) fn zero(resource: &Resource) -> Value {
     match resource.role {
         Role::Custom(_) => Value::Null,
         Role::Definition => json!({"spec": {"names": {}}, "status": {"acceptedNames": {}}}),
@@ -183,7 +183,7 @@ pub fn zero(resource: &Resource) -> Value {
 }
 
 /// Gives an object the parts that every one of its kind has. A definition without them is refused.
-pub fn complete(resource: &Resource, object: &mut Value) {
+pub(super) fn complete(resource: &Resource, object: &mut Value) {
     if resource.role == Role::Definition {
         return;
     }
@@ -228,12 +228,12 @@ fn without_managers(object: &Value) -> Value {
 }
 
 /// The name of the manager of a create.
-pub fn creator(call: &Call) -> Result<String> {
+pub(super) fn creator(call: &Call) -> Result<String> {
     named(call, "CreateOptions", Vec::new())
 }
 
 /// The name of the manager of a PUT, a patch or an apply.
-pub fn manager(call: &Call, intent: &Intent) -> Result<String> {
+pub(super) fn manager(call: &Call, intent: &Intent) -> Result<String> {
     match intent {
         Intent::Replace(_) => updater(call),
         Intent::Patch(_) => patcher(call),
@@ -245,11 +245,11 @@ pub fn manager(call: &Call, intent: &Intent) -> Result<String> {
     }
 }
 
-pub fn updater(call: &Call) -> Result<String> {
+pub(super) fn updater(call: &Call) -> Result<String> {
     named(call, "UpdateOptions", Vec::new())
 }
 
-pub fn patcher(call: &Call) -> Result<String> {
+pub(crate) fn patcher(call: &Call) -> Result<String> {
     let force = call.query.choice("force");
     let force = force.map(|_| FieldError::forbidden("force", "may not be specified for non-apply patch"));
     named(call, "PatchOptions", force.into_iter().collect())

@@ -77,7 +77,7 @@ impl Api {
 }
 
 /// The options of a call in the form that expressions see.
-pub fn options(call: &Call, kind: &str) -> Value {
+pub(super) fn options(call: &Call, kind: &str) -> Value {
     let mut options = json!({"kind": kind, "apiVersion": "meta.k8s.io/v1"});
     for key in ["fieldManager", "fieldValidation"] {
         if let Some(value) = call.query.get(key) {

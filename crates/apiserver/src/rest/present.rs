@@ -13,7 +13,7 @@ use crate::{
 };
 
 /// How tables look, where they are wanted.
-pub fn look(call: &Call) -> Result<Option<Look>> {
+pub(super) fn look(call: &Call) -> Result<Option<Look>> {
     let Form::Table(meta) = call.form else { return Ok(None) };
     let include = match call.query.get("includeObject") {
         None | Some("Metadata") => Include::Metadata,
@@ -27,11 +27,11 @@ pub fn look(call: &Call) -> Result<Option<Look>> {
     Ok(Some(Look { include, meta, headers: true }))
 }
 
-pub fn one(resource: &Resource, object: Value, call: &Call) -> Result<Value> {
+pub(super) fn one(resource: &Resource, object: Value, call: &Call) -> Result<Value> {
     shown(&resource.columns, object, call)
 }
 
-pub fn shown(columns: &[Column], object: Value, call: &Call) -> Result<Value> {
+pub(super) fn shown(columns: &[Column], object: Value, call: &Call) -> Result<Value> {
     Ok(match (call.form, look(call)?) {
         (_, Some(look)) => {
             let metadata = table::version_of(&object);
@@ -43,13 +43,13 @@ pub fn shown(columns: &[Column], object: Value, call: &Call) -> Result<Value> {
 }
 
 /// Lists of what Kubernetes has no type for say that nothing follows.
-pub fn end(resource: &Resource, metadata: &mut Value) {
+pub(super) fn end(resource: &Resource, metadata: &mut Value) {
     if resource.custom().is_some() && metadata["continue"].is_null() {
         metadata["continue"] = "".into();
     }
 }
 
-pub fn many(resource: &Resource, mut objects: Vec<Value>, mut metadata: Value, call: &Call) -> Result<Value> {
+pub(super) fn many(resource: &Resource, mut objects: Vec<Value>, mut metadata: Value, call: &Call) -> Result<Value> {
     Ok(match (call.form, look(call)?) {
         (_, Some(look)) => table::table(&resource.columns, objects, metadata, look),
         (Form::Metadata(meta), _) => {

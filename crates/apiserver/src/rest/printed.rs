@@ -16,7 +16,7 @@ const EVENT_BYTES_MAX: usize = 64 << 10;
 
 /// Which change of which key. No key changes twice in one revision of the store.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Change {
+pub(crate) struct Change {
     /// How often the store had lost its past before: revisions count anew then.
     pub losses: u64,
     pub revision: i64,
@@ -24,7 +24,7 @@ pub struct Change {
 }
 
 #[derive(Default)]
-pub struct Printed {
+pub(crate) struct Printed {
     recent: Mutex<VecDeque<Kept>>,
 }
 
@@ -36,14 +36,14 @@ struct Kept {
 }
 
 impl Printed {
-    pub fn get(&self, resource: &Arc<Resource>, change: &Change) -> Option<Bytes> {
+    pub(crate) fn get(&self, resource: &Arc<Resource>, change: &Change) -> Option<Bytes> {
         let recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
         let same = |kept: &&Kept| kept.change == *change && Arc::ptr_eq(&kept.resource, resource);
         // The newest is what most ask for.
         recent.iter().rev().find(same).map(|kept| kept.text.clone())
     }
 
-    pub fn keep(&self, resource: &Arc<Resource>, change: Change, text: &Bytes) {
+    pub(crate) fn keep(&self, resource: &Arc<Resource>, change: Change, text: &Bytes) {
         if text.len() > EVENT_BYTES_MAX {
             return;
         }

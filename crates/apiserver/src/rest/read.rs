@@ -15,7 +15,7 @@ use crate::{
 };
 
 impl Api {
-    pub async fn get(&self, target: &Target, call: &Call) -> Result<Bytes> {
+    pub(crate) async fn get(&self, target: &Target, call: &Call) -> Result<Bytes> {
         let resource = self.resource(target)?;
         let name = target.name.as_deref().unwrap_or_default();
         if let Some(revision) = options::version(&call.query)? {

@@ -17,7 +17,7 @@ use crate::{
 };
 
 /// The answer. It has its managers, as all that is created in Kubernetes has.
-pub fn review(review: Review, call: &Call, metrics: &Metrics, warnings: &mut Warnings) -> Result<Value> {
+pub(crate) fn review(review: Review, call: &Call, metrics: &Metrics, warnings: &mut Warnings) -> Result<Value> {
     let (manager, resource) = (own::creator(call)?, review.resource());
     let mut decoded = admit::body(&resource, Scope::Main, call)?;
     let api_version = resource.api_version();

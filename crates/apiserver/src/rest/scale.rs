@@ -19,7 +19,7 @@ use crate::{
 };
 
 /// An object in the form of the part that was read.
-pub fn part(resource: &Resource, scope: Scope, object: Value, call: &Call) -> Result<Value> {
+pub(super) fn part(resource: &Resource, scope: Scope, object: Value, call: &Call) -> Result<Value> {
     match scope {
         Scope::Scale => present::shown(&scale::columns(), printed(of(resource)?.of(&object)?), call),
         _ => present::one(resource, object, call),
@@ -27,7 +27,7 @@ pub fn part(resource: &Resource, scope: Scope, object: Value, call: &Call) -> Re
 }
 
 /// The same of one that was written. A gate may have kept a first count out, and then the write was good and there is none.
-pub fn written(resource: &Resource, scope: Scope, object: Value, call: &Call) -> Result<Value> {
+pub(super) fn written(resource: &Resource, scope: Scope, object: Value, call: &Call) -> Result<Value> {
     match scope {
         Scope::Scale => present::shown(&scale::columns(), printed(of(resource)?.draft(&object)), call),
         _ => part(resource, scope, object, call),
@@ -43,7 +43,7 @@ fn printed(mut scale: Value) -> Value {
 }
 
 /// An object as policies see it: the part that is written, where that has a form of its own.
-pub fn seen(resource: &Resource, scope: Scope, object: &Value) -> Result<Value> {
+pub(super) fn seen(resource: &Resource, scope: Scope, object: &Value) -> Result<Value> {
     match scope {
         Scope::Scale => Ok(of(resource)?.draft(object)),
         _ => Ok(object.clone()),
@@ -56,7 +56,7 @@ fn of(resource: &Resource) -> Result<&Scale> {
 
 impl Author<'_> {
     /// The object that a write of its scale wants.
-    pub fn rescaled(&self, intent: &Intent, target: &Target, old: &Value) -> Result<Candidate> {
+    pub(crate) fn rescaled(&self, intent: &Intent, target: &Target, old: &Value) -> Result<Candidate> {
         let scale = of(self.resource)?;
         let wanted = match intent {
             Intent::Replace(decoded) => decoded.value.clone(),

@@ -15,14 +15,14 @@ use crate::{
 
 /// In which form objects are wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Wanted {
+pub(super) enum Wanted {
     /// To be sent as a whole: text will do.
     Text,
     /// To be looked into.
     Trees,
 }
 
-pub enum Shown {
+pub(super) enum Shown {
     Text(Stored),
     Tree(Value),
 }
@@ -44,7 +44,7 @@ struct HeadMetadata {
 }
 
 /// The text of an object that is plain.
-pub struct Stored {
+pub(super) struct Stored {
     text: Bytes,
     seams: Seams,
     /// The version it is told to have.
@@ -55,7 +55,7 @@ pub struct Stored {
 
 impl Stored {
     /// The object if it can be sent as it is stored.
-    pub fn of(resource: &Resource, entry: &Entry) -> Option<Stored> {
+    pub(super) fn of(resource: &Resource, entry: &Entry) -> Option<Stored> {
         let other_forms = resource.role == Role::Definition || entry.value.starts_with(protobuf::MAGIC);
         if other_forms || resource.converter.is_some() {
             return None;
@@ -107,7 +107,7 @@ impl Stored {
 
 impl Shown {
     /// Whether a selector finds it. What is text is looked at by selectors of its head alone.
-    pub fn is_selected(&self, selector: &Selector) -> bool {
+    pub(super) fn is_selected(&self, selector: &Selector) -> bool {
         match self {
             _ if selector.is_empty() => true,
             Shown::Tree(object) => selector.matches(object),
@@ -116,7 +116,7 @@ impl Shown {
     }
 
     /// The object as a tree, if it is one.
-    pub fn into_tree(self) -> Option<Value> {
+    pub(super) fn into_tree(self) -> Option<Value> {
         match self {
             Shown::Tree(object) => Some(object),
             Shown::Text(_) => None,
@@ -124,7 +124,7 @@ impl Shown {
     }
 
     /// Says that it has another version than the one it was read at.
-    pub fn set_revision(&mut self, revision: i64) {
+    pub(super) fn set_revision(&mut self, revision: i64) {
         match self {
             Shown::Text(stored) => stored.revision = revision,
             Shown::Tree(object) => object::set(object, "resourceVersion", revision.to_string()),
@@ -132,7 +132,7 @@ impl Shown {
     }
 
     /// Leaves out what it is: lists of built-in kinds say it once.
-    pub fn untype(&mut self) {
+    pub(super) fn untype(&mut self) {
         match self {
             Shown::Text(stored) => stored.typed = false,
             Shown::Tree(object) => object::untype(object),
@@ -155,7 +155,7 @@ impl Shown {
 }
 
 /// One object as an answer.
-pub fn one(resource: &Resource, object: &Shown) -> Bytes {
+pub(super) fn one(resource: &Resource, object: &Shown) -> Bytes {
     let mut out = Vec::with_capacity(object.length());
     object.write(&quoted(&resource.api_version()), &mut out);
     out.push(b'\n');
@@ -163,7 +163,7 @@ pub fn one(resource: &Resource, object: &Shown) -> Bytes {
 }
 
 /// An event of a watch. The order of members here, and in a list, is that of their names, as everywhere.
-pub fn event(resource: &Resource, kind: &str, object: &Shown) -> Bytes {
+pub(super) fn event(resource: &Resource, kind: &str, object: &Shown) -> Bytes {
     let mut out = Vec::with_capacity(object.length() + 64);
     out.extend_from_slice(b"{\"object\":");
     object.write(&quoted(&resource.api_version()), &mut out);
@@ -172,7 +172,7 @@ pub fn event(resource: &Resource, kind: &str, object: &Shown) -> Bytes {
 }
 
 /// Objects as a list.
-pub fn list(resource: &Resource, objects: &[Shown], metadata: &Value) -> Bytes {
+pub(super) fn list(resource: &Resource, objects: &[Shown], metadata: &Value) -> Bytes {
     let api_version = quoted(&resource.api_version());
     let mut out = Vec::with_capacity(objects.iter().map(Shown::length).sum::<usize>() + 512);
     out.extend_from_slice(format!("{{\"apiVersion\":{api_version},\"items\":[").as_bytes());

@@ -11,7 +11,7 @@ use crate::{
 };
 
 /// In which form an object was sent: what is said of it differs.
-pub enum Form<'a> {
+pub(super) enum Form<'a> {
     /// As a whole.
     Whole(&'a Twice),
     /// As a patch, with what is wrong with the patch itself, and the object it made.
@@ -21,7 +21,7 @@ pub enum Form<'a> {
 }
 
 /// `unknown` are the paths of fields that were taken out.
-pub fn check(
+pub(super) fn check(
     kind: &Kind<'_>,
     form: &Form<'_>,
     unknown: &[String],

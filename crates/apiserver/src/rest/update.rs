@@ -27,7 +27,7 @@ use crate::{
 };
 
 impl Api {
-    pub async fn update(
+    pub(crate) async fn update(
         &self,
         target: &Target,
         intent: &Intent,
@@ -195,7 +195,7 @@ impl Api {
 
 /// All that the way of an update depends on.
 #[derive(Clone, Copy)]
-pub struct Step<'a> {
+pub(crate) struct Step<'a> {
     pub resource: &'a Resource,
     target: &'a Target,
     intent: &'a Intent,
@@ -206,7 +206,7 @@ pub struct Step<'a> {
 }
 
 /// An object that is good to be stored, if no policy has anything against it.
-pub struct Prepared {
+pub(super) struct Prepared {
     pub object: Value,
     /// The same in the version that is stored, where gates have had their say in that.
     pub kept: Option<Value>,
@@ -214,7 +214,7 @@ pub struct Prepared {
 }
 
 impl Prepared {
-    pub fn new(object: Value, mut kept: Option<Value>, said: Warnings) -> Prepared {
+    pub(super) fn new(object: Value, mut kept: Option<Value>, said: Warnings) -> Prepared {
         if let Some(kept) = &mut kept {
             for key in ["generation", "managedFields"] {
                 object::keep(kept, key, &object);

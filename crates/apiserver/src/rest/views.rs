@@ -18,7 +18,7 @@ use crate::{
 /// A step names what it lacks bit by bit; one that never has enough is a fault of ours.
 const ROUNDS_MAX: usize = 64;
 
-pub struct Views<'a> {
+pub(crate) struct Views<'a> {
     resource: &'a Resource,
     known: RefCell<Vec<Known>>,
     needs: RefCell<Vec<Need>>,
@@ -44,7 +44,7 @@ struct Need {
 }
 
 impl<'a> Views<'a> {
-    pub fn new(resource: &'a Resource) -> Views<'a> {
+    pub(crate) fn new(resource: &'a Resource) -> Views<'a> {
         Views {
             resource,
             known: RefCell::default(),
@@ -55,7 +55,7 @@ impl<'a> Views<'a> {
     }
 
     /// Takes a step until nothing is missing.
-    pub async fn settled<T>(&mut self, mut step: impl FnMut(&Views<'_>) -> Result<T>) -> Result<T> {
+    pub(crate) async fn settled<T>(&mut self, mut step: impl FnMut(&Views<'_>) -> Result<T>) -> Result<T> {
         for _ in 0..ROUNDS_MAX {
             let done = step(self);
             if !self.ask().await? {
@@ -66,7 +66,7 @@ impl<'a> Views<'a> {
     }
 
     /// The object in a version, asked for at once.
-    pub async fn now(&mut self, object: &Value, version: &str) -> Result<Value> {
+    pub(crate) async fn now(&mut self, object: &Value, version: &str) -> Result<Value> {
         if let Some(seen) = self.must(object, version) {
             return Ok(seen.into_owned());
         }
@@ -76,25 +76,22 @@ impl<'a> Views<'a> {
     }
 
     /// The object in a version; none if it must be asked for first.
-    pub fn must<'o>(&self, object: &'o Value, version: &str) -> Option<Cow<'o, Value>> {
+    pub(crate) fn must<'o>(&self, object: &'o Value, version: &str) -> Option<Cow<'o, Value>> {
         self.find(object, version, true)
     }
 
     /// The same, but if the webhook fails on it there is just none.
-    pub fn may<'o>(&self, object: &'o Value, version: &str) -> Option<Cow<'o, Value>> {
+    pub(crate) fn may<'o>(&self, object: &'o Value, version: &str) -> Option<Cow<'o, Value>> {
         self.find(object, version, false)
     }
 
     /// An error if something is missing; it is not seen, as the step is taken again.
-    pub fn complete(&self) -> Result<()> {
-        match self.needs.borrow().is_empty() {
-            true => Ok(()),
-            false => Err(Status::internal("the object is not converted yet")),
-        }
+    pub(crate) fn complete(&self) -> Result<()> {
+        if self.needs.borrow().is_empty() { Ok(()) } else { Err(Status::internal("the object is not converted yet")) }
     }
 
     /// Makes known what an object is in a version.
-    pub fn remember(&self, object: &Value, version: &str, seen: &Value) {
+    pub(crate) fn remember(&self, object: &Value, version: &str, seen: &Value) {
         self.known.borrow_mut().push(Known {
             object: key(object),
             version: version.to_owned(),
@@ -102,11 +99,11 @@ impl<'a> Views<'a> {
         });
     }
 
-    pub fn set_strict(&self, strict: bool) {
+    pub(crate) fn set_strict(&self, strict: bool) {
         self.strict.set(strict);
     }
 
-    pub fn answer_instead(&self, status: Box<Status>) {
+    pub(crate) fn answer_instead(&self, status: Box<Status>) {
         *self.instead.borrow_mut() = Some(status);
     }
 

@@ -57,7 +57,7 @@ struct Watch {
 }
 
 impl Api {
-    pub async fn watch(&self, target: &Target, call: &Call) -> Result<impl Stream<Item = Bytes> + Send + use<>> {
+    pub(crate) async fn watch(&self, target: &Target, call: &Call) -> Result<impl Stream<Item = Bytes> + Send + use<>> {
         let resource = self.resource(target)?;
         let selector = self.selector(&resource, call)?;
         let start = options::watch(&call.query)?;
@@ -117,10 +117,8 @@ impl Watch {
         let from = revision.saturating_add(1).min(now);
         let prefix = self.resource.prefix_in(self.target.namespace.as_deref());
         let store = self.api.store.clone();
-        let first = match now - from <= BEHIND_MAX {
-            true => store.follow(&prefix, from),
-            false => store.follow_alone(&prefix, from),
-        };
+        let first =
+            if now - from <= BEHIND_MAX { store.follow(&prefix, from) } else { store.follow_alone(&prefix, from) };
         let mut changes = Changes::new(first, Box::new(move |from| store.follow_alone(&prefix, from)));
         loop {
             self.changes(&mut changes).await?;

@@ -14,7 +14,7 @@ const REASONS: [&str; 4] = ["FieldValueDuplicate", "FieldValueForbidden", "Field
 
 /// All that is wrong with rules anywhere in a schema that is structural, but not with those that have one of `faults` at or below them:
 /// what is said of these would go with the faults.
-pub fn check(schema: &Value, path: &str, faults: &[FieldError]) -> Vec<FieldError> {
+pub(crate) fn check(schema: &Value, path: &str, faults: &[FieldError]) -> Vec<FieldError> {
     let mut errors = Vec::new();
     let place = Place { rules: schema, node: schema, root: true, uncorrelatable: None, faults };
     walk(&place, path, &mut errors);
@@ -70,7 +70,7 @@ fn walk(place: &Place<'_>, path: &str, errors: &mut Vec<FieldError>) {
 }
 
 /// What rules say of a default: as one that was there before, and as one that is new.
-pub fn check_value(node: &Value, schema: &Schema, default: &Value, root: bool, at: &str) -> Vec<FieldError> {
+pub(crate) fn check_value(node: &Value, schema: &Schema, default: &Value, root: bool, at: &str) -> Vec<FieldError> {
     let Some(tree) = Tree::of(node, root) else { return Vec::new() };
     let judge = |old| evaluate::validate(&tree, schema, default, old).errors;
     let mut errors = judge(Some(default));
@@ -88,7 +88,7 @@ pub fn check_value(node: &Value, schema: &Schema, default: &Value, root: bool, a
 }
 
 /// What is wrong with a rule before its expressions are read.
-pub fn check_form(rule: &Value, node: &Value, at: &str, errors: &mut Vec<FieldError>) {
+pub(crate) fn check_form(rule: &Value, node: &Value, at: &str, errors: &mut Vec<FieldError>) {
     let text = |key: &str| rule[key].as_str().unwrap_or_default();
     let (source, message) = (text("rule").trim(), text("message"));
     let broken = |text: &str| text.contains(['\n', '\r']);

@@ -7,7 +7,7 @@ use crate::cel::{Program, Type};
 
 impl Tree {
     /// The rules of a whole schema, or `None` if it has none.
-    pub fn compile(schema: &Value) -> Option<Tree> {
+    pub(crate) fn compile(schema: &Value) -> Option<Tree> {
         Tree::of(schema, true)
     }
 
@@ -65,7 +65,7 @@ fn rule(json: &Value, node: &Value, kind: &Type) -> Option<Rule> {
 }
 
 /// The rule's own expression, which must be a yes or a no.
-pub fn program(source: &str, kind: &Type, optional_old: bool) -> Result<Program, String> {
+pub(super) fn program(source: &str, kind: &Type, optional_old: bool) -> Result<Program, String> {
     let program = compile(source, kind, optional_old).map_err(|error| format!("compilation failed: {error}"))?;
     match program.result() {
         Type::Bool => Ok(program),
@@ -74,7 +74,7 @@ pub fn program(source: &str, kind: &Type, optional_old: bool) -> Result<Program,
 }
 
 /// The expression of a message, which must be a text.
-pub fn message(source: &str, kind: &Type, optional_old: bool) -> Result<Program, String> {
+pub(super) fn message(source: &str, kind: &Type, optional_old: bool) -> Result<Program, String> {
     let failed = |error| format!("messageExpression compilation failed: {error}");
     let program = compile(source, kind, optional_old).map_err(failed)?;
     match program.result() {

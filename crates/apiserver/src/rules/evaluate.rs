@@ -14,14 +14,14 @@ const OUT_OF_BUDGET: &str =
 
 /// What rules make of an object.
 #[derive(Debug, Default)]
-pub struct Verdict {
+pub(crate) struct Verdict {
     pub errors: Vec<FieldError>,
     /// Failures of what the write did not change.
     pub tolerated: Vec<FieldError>,
 }
 
 /// Judges a whole object by the rules of its schema. Without an old object it is a new one.
-pub fn validate(tree: &Tree, schema: &Schema, object: &Json, old: Option<&Json>) -> Verdict {
+pub(crate) fn validate(tree: &Tree, schema: &Schema, object: &Json, old: Option<&Json>) -> Verdict {
     let mut run = Run { verdict: Verdict::default(), budget: OBJECT_COST_MAX, meter: Meter::new(CALL_COST_MAX) };
     let pair = old.map(|old| Pair { schema, new: object, old });
     let _ = run.node(tree, &Node { value: object, old, pair, parent: None, schema: Some(schema) }, "");
@@ -188,9 +188,10 @@ impl Run {
             None => named(path).to_owned(),
         };
         let error = rule.error(&at, &tree.kind, node.value, text);
-        match !rule.uses_old() && node.is_unchanged() {
-            true => self.verdict.tolerated.push(error),
-            false => self.verdict.errors.push(error),
+        if !rule.uses_old() && node.is_unchanged() {
+            self.verdict.tolerated.push(error)
+        } else {
+            self.verdict.errors.push(error)
         }
         Ok(())
     }

@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::field::child;
 
 /// The path as error texts write it and the schema it leads to, or why it leads nowhere.
-pub fn resolve<'a>(path: &str, schema: &'a Value, brackets: bool) -> Result<(String, &'a Value), String> {
+pub(crate) fn resolve<'a>(path: &str, schema: &'a Value, brackets: bool) -> Result<(String, &'a Value), String> {
     let (mut rest, mut at, mut found) = (path, String::new(), schema);
     while let Some(first) = rest.chars().next() {
         let name: String;

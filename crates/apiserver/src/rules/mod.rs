@@ -8,7 +8,7 @@ mod types;
 
 use std::collections::BTreeMap;
 
-pub use self::{
+pub(crate) use self::{
     check::{check, check_form, check_value},
     evaluate::validate,
     fieldpath::resolve,
@@ -26,7 +26,7 @@ const MESSAGE_BYTES_MAX: usize = 5 * 1024;
 
 /// Rules of a node of a schema and of all below it; nodes without any are left out.
 #[derive(Clone, Debug, Default)]
-pub struct Tree {
+pub(crate) struct Tree {
     rules: Vec<Rule>,
     /// The JSON type of the node, which error texts name.
     kind: String,
@@ -38,7 +38,7 @@ pub struct Tree {
 }
 
 #[derive(Clone, Debug)]
-pub struct Rule {
+pub(crate) struct Rule {
     source: String,
     message: String,
     reason: Option<String>,

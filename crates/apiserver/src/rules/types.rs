@@ -10,7 +10,7 @@ use crate::cel::{ListKind, ObjectType, RESERVED, Type};
 const LITERALS: [&str; 4] = ["true", "false", "null", "in"];
 
 /// The type of a schema's values; `None` for what expressions cannot see. The root of an object has names of its own.
-pub fn of(schema: &Value, root: bool) -> Option<Type> {
+pub(super) fn of(schema: &Value, root: bool) -> Option<Type> {
     if schema["x-kubernetes-int-or-string"] == true {
         return Some(Type::Dyn);
     }
@@ -36,7 +36,7 @@ pub fn of(schema: &Value, root: bool) -> Option<Type> {
     }
 }
 
-pub fn is_embedded(schema: &Value) -> bool {
+pub(super) fn is_embedded(schema: &Value) -> bool {
     schema["x-kubernetes-embedded-resource"] == true
 }
 
@@ -68,7 +68,7 @@ fn list_kind(schema: &Value) -> ListKind {
 }
 
 /// A field's name as an expression writes it; `None` if it cannot.
-pub fn escape(name: &str) -> Option<String> {
+pub(super) fn escape(name: &str) -> Option<String> {
     if LITERALS.contains(&name) || RESERVED.contains(&name) {
         return Some(format!("__{name}__"));
     }

@@ -46,7 +46,7 @@ const AT_ROOT: &[(&str, &str)] = &[
 ];
 
 /// All that is wrong with the schema in `json`, which stands at `path`. `status` says whether there is a status subresource.
-pub fn check(json: &Value, path: &str, status: bool) -> Vec<FieldError> {
+pub(crate) fn check(json: &Value, path: &str, status: bool) -> Vec<FieldError> {
     let mut errors = Vec::new();
     if status {
         check_root(json, path, &mut errors);
@@ -75,7 +75,7 @@ pub fn check(json: &Value, path: &str, status: bool) -> Vec<FieldError> {
 }
 
 /// Formats in a schema that say nothing about its values.
-pub fn unknown_formats(json: &Value, found: &mut BTreeSet<String>) {
+pub(crate) fn unknown_formats(json: &Value, found: &mut BTreeSet<String>) {
     let kind = if flag(json, "x-kubernetes-int-or-string") { "" } else { text(json, "type") };
     let format = text(json, "format");
     if !format.is_empty() && !super::format::is_for(format, kind) {

@@ -9,7 +9,7 @@ use super::{
 
 /// One thing that `fill` has done.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Filled {
+pub(crate) struct Filled {
     way: Vec<Step>,
     /// Whether there was a null; else there was nothing.
     pub null: bool,
@@ -17,7 +17,7 @@ pub struct Filled {
 
 /// What becomes of a null that is no value and has no default.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Nulls {
+pub(crate) enum Nulls {
     Drop,
     /// As in what is applied: there a null is not the same as nothing, which validation then says.
     Keep,
@@ -25,19 +25,24 @@ pub enum Nulls {
 
 /// Fills in defaults, from the outside in, so that a default of a parent gets those of its children; then takes out
 /// nulls that are no values. What was done comes back, in its order.
-pub fn fill(schema: &Schema, value: &mut Value) -> Vec<Filled> {
+pub(crate) fn fill(schema: &Schema, value: &mut Value) -> Vec<Filled> {
     fill_beside(schema, value, Nulls::Drop)
 }
 
 /// The same beside nulls that may be kept.
-pub fn fill_beside(schema: &Schema, value: &mut Value, nulls: Nulls) -> Vec<Filled> {
+pub(crate) fn fill_beside(schema: &Schema, value: &mut Value, nulls: Nulls) -> Vec<Filled> {
     let mut fill = Fill { nulls, done: Vec::new() };
     fill.walk(schema, value, Way::Root);
     fill.done
 }
 
 /// The same for the members of an object that a write is about; defaults of the others were filled in when it was read.
-pub fn fill_part(schema: &Schema, object: &mut Value, nulls: Nulls, is_part: impl Fn(&str) -> bool) -> Vec<Filled> {
+pub(crate) fn fill_part(
+    schema: &Schema,
+    object: &mut Value,
+    nulls: Nulls,
+    is_part: impl Fn(&str) -> bool,
+) -> Vec<Filled> {
     let Some(map) = object.as_object_mut() else { return Vec::new() };
     let (part, rest) = std::mem::take(map).into_iter().partition(|(name, _)| is_part(name));
     let mut part = Value::Object(part);
@@ -52,7 +57,7 @@ pub fn fill_part(schema: &Schema, object: &mut Value, nulls: Nulls, is_part: imp
 
 /// Takes back what `fill` did, as far as its places are there: in the object, or in an excerpt of it. A null that was no value
 /// is nothing, but in a list.
-pub fn unfill(value: &mut Value, filled: &[Filled]) {
+pub(crate) fn unfill(value: &mut Value, filled: &[Filled]) {
     for Filled { way, .. } in filled.iter().rev() {
         let Some((last, parents)) = way.split_last() else { continue };
         let parent = parents.iter().try_fold(&mut *value, |value, step| match step {
@@ -71,7 +76,7 @@ pub fn unfill(value: &mut Value, filled: &[Filled]) {
 }
 
 /// Takes out nulls that are no values, as `fill` does, and fills nothing in.
-pub fn drop_nulls(schema: &Schema, value: &mut Value) {
+pub(crate) fn drop_nulls(schema: &Schema, value: &mut Value) {
     match value {
         Value::Object(map) => map.retain(|name, value| {
             let Some(inner) = schema.properties.get(name).or(schema.additional.as_deref()) else { return true };

@@ -9,7 +9,7 @@ use crate::{
     object::{self, NameRule},
 };
 
-pub fn check_embedded(schema: &Schema, value: &Value, path: &str, errors: &mut Vec<FieldError>) {
+pub(crate) fn check_embedded(schema: &Schema, value: &Value, path: &str, errors: &mut Vec<FieldError>) {
     match value {
         Value::Object(map) => {
             if schema.embedded {

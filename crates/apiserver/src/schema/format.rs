@@ -46,16 +46,16 @@ fn check_of(format: &str) -> Option<Check> {
 }
 
 /// Whether the text has the format, or the format is not one we check.
-pub fn fits(format: &str, text: &str) -> bool {
+pub(crate) fn fits(format: &str, text: &str) -> bool {
     check_of(format).is_none_or(|check| check(text))
 }
 
-pub fn is_known(format: &str) -> bool {
+pub(super) fn is_known(format: &str) -> bool {
     check_of(format).is_some()
 }
 
 /// Whether a format says anything about values of a type (`""` where none is named).
-pub fn is_for(format: &str, kind: &str) -> bool {
+pub(super) fn is_for(format: &str, kind: &str) -> bool {
     match kind {
         "" | "string" => is_known(format),
         "integer" => matches!(format, "int32" | "int64"),

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use super::{ListType, Schema};
 use crate::field::{FieldError, child};
 
-pub fn check_lists(schema: &Schema, value: &Value, path: &str, errors: &mut Vec<FieldError>) {
+pub(crate) fn check_lists(schema: &Schema, value: &Value, path: &str, errors: &mut Vec<FieldError>) {
     match value {
         Value::Object(map) => {
             for (name, value) in map {

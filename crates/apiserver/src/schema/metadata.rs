@@ -6,7 +6,12 @@ use super::{Schema, prune::prune_metadata, way::Way};
 use crate::form;
 
 /// Visits the objects that are embedded in a value. `whole` says that the value itself is one.
-pub fn each_embedded(schema: &Schema, value: &mut Value, whole: bool, visit: &mut impl FnMut(&mut Map<String, Value>)) {
+pub(crate) fn each_embedded(
+    schema: &Schema,
+    value: &mut Value,
+    whole: bool,
+    visit: &mut impl FnMut(&mut Map<String, Value>),
+) {
     match value {
         Value::Object(map) => {
             let whole = whole || schema.embedded;
@@ -29,12 +34,12 @@ pub fn each_embedded(schema: &Schema, value: &mut Value, whole: bool, visit: &mu
 }
 
 /// Takes what nobody knows out of the metadata of embedded objects, without a word.
-pub fn prune_embedded(schema: &Schema, value: &mut Value) {
+pub(crate) fn prune_embedded(schema: &Schema, value: &mut Value) {
     each_embedded(schema, value, false, &mut |object| object.get_mut("metadata").into_iter().for_each(prune_silently));
 }
 
 /// The same of the defaults of a schema whose inner ones have been through this: they are filled in after objects were pruned.
-pub fn prune_defaults(schema: &mut Schema) {
+pub(super) fn prune_defaults(schema: &mut Schema) {
     if let Some(mut default) = schema.default.take() {
         prune_embedded(schema, &mut default);
         schema.default = Some(default);

@@ -20,7 +20,7 @@ use std::collections::BTreeMap;
 use regex::Regex;
 use serde_json::Value;
 
-pub use self::{
+pub(crate) use self::{
     check::{check, unknown_formats},
     default::{Filled, Nulls, drop_nulls, fill, fill_beside, fill_part, unfill},
     embedded::check_embedded,
@@ -35,7 +35,7 @@ pub use self::{
 };
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ListType {
+pub(crate) enum ListType {
     Atomic,
     Set,
     Map,
@@ -43,7 +43,7 @@ pub enum ListType {
 
 /// One node of a structural schema.
 #[derive(Clone, Debug, Default)]
-pub struct Schema {
+pub(crate) struct Schema {
     pub kind: Option<String>,
     pub nullable: bool,
     pub properties: BTreeMap<String, Schema>,
@@ -60,7 +60,7 @@ pub struct Schema {
 
 /// What a value must fulfil beyond its type.
 #[derive(Clone, Debug, Default)]
-pub struct Rules {
+pub(crate) struct Rules {
     pub format: Option<String>,
     pub minimum: Option<f64>,
     pub maximum: Option<f64>,
@@ -86,7 +86,7 @@ pub struct Rules {
 impl Schema {
     /// Reads the JSON form (`openAPIV3Schema`). What is not understood here has been refused by `check`, or says nothing
     /// about values.
-    pub fn parse(json: &Value) -> Schema {
+    pub(crate) fn parse(json: &Value) -> Schema {
         let flag = |key: &str| json.get(key).and_then(Value::as_bool).unwrap_or_default();
         let text = |key: &str| json.get(key).and_then(Value::as_str);
         let nested =

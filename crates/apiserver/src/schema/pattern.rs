@@ -10,12 +10,12 @@ const REPEAT_MAX: u32 = 1000;
 const BYTES_MAX: usize = 10 << 20;
 
 /// The pattern, or what is wrong with it in Go's words.
-pub fn compile(pattern: &str) -> Result<Regex, String> {
+pub(super) fn compile(pattern: &str) -> Result<Regex, String> {
     compile_pattern(pattern, BYTES_MAX)
 }
 
 /// The same with a limit of what the pattern may grow to in memory.
-pub fn compile_pattern(pattern: &str, bytes_max: usize) -> Result<Regex, String> {
+pub(crate) fn compile_pattern(pattern: &str, bytes_max: usize) -> Result<Regex, String> {
     let refuse = |why: String| format!("error parsing regexp: {why}");
     let ours = translate(pattern).map_err(refuse)?;
     Parser::new().parse(&ours).map_err(|error| refuse(fault(&error, pattern)))?;
@@ -198,9 +198,10 @@ fn repetition(text: &str) -> Result<Option<usize>, String> {
         return Ok(None);
     }
     let over = |text: &str| !text.is_empty() && text.parse::<u32>().is_ok_and(|count| count > REPEAT_MAX);
-    match over(low) || over(high) {
-        true => Err(format!("invalid repeat count: `{{{counts}}}`")),
-        false => Ok(Some(counts.len() + 2)),
+    if over(low) || over(high) {
+        Err(format!("invalid repeat count: `{{{counts}}}`"))
+    } else {
+        Ok(Some(counts.len() + 2))
     }
 }
 

@@ -17,7 +17,7 @@ const RESOURCE_VERSION: &[u8] = b"resourceVersion";
 
 /// Where the text of an object differs from what is answered.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Seams {
+pub(crate) struct Seams {
     /// The value of `apiVersion`, with its quotes.
     pub api_version: Range<usize>,
     /// The members `apiVersion` and `kind`, if there is one, each with the comma after it: `metadata` follows them.
@@ -29,14 +29,14 @@ pub struct Seams {
 
 /// A place between the members of a map.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Gap {
+pub(crate) struct Gap {
     pub at: usize,
     pub after_another: bool,
     pub before_another: bool,
 }
 
 /// Looks at the text of a whole object. `prunes` is false for kinds that keep fields nobody knows.
-pub fn plain(schema: &Schema, text: &[u8], prunes: bool) -> Option<Seams> {
+pub(crate) fn plain(schema: &Schema, text: &[u8], prunes: bool) -> Option<Seams> {
     let text = std::str::from_utf8(text).ok()?.trim_ascii_end();
     let mut look =
         Look { text: Text::new(text.as_bytes()), api_version: None, kind: None, gap: None, has_generation: false };

@@ -6,14 +6,14 @@ use super::{Schema, way::Way};
 use crate::form::{self, METADATA};
 
 /// Removes what a whole object may not have and returns the paths, as `spec.items[0].foo`.
-pub fn prune(schema: &Schema, object: &mut Value) -> Vec<String> {
+pub(crate) fn prune(schema: &Schema, object: &mut Value) -> Vec<String> {
     let mut unknown = Vec::new();
     walk(schema, object, Way::Root, true, &mut unknown);
     unknown
 }
 
 /// The same of a part of an object.
-pub fn prune_part(schema: &Schema, value: &mut Value) -> Vec<String> {
+pub(crate) fn prune_part(schema: &Schema, value: &mut Value) -> Vec<String> {
     let mut unknown = Vec::new();
     walk(schema, value, Way::Root, false, &mut unknown);
     unknown

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::{ListType, Schema};
 
 #[derive(Clone, Copy, Debug)]
-pub struct Pair<'a> {
+pub(crate) struct Pair<'a> {
     pub schema: &'a Schema,
     pub new: &'a Value,
     pub old: &'a Value,
@@ -15,20 +15,20 @@ pub struct Pair<'a> {
 
 impl<'a> Pair<'a> {
     /// The pair under a field, if both sides have it and the schema knows it.
-    pub fn key(&self, name: &str) -> Option<Pair<'a>> {
+    pub(crate) fn key(&self, name: &str) -> Option<Pair<'a>> {
         let schema = self.schema.properties.get(name).or(self.schema.additional.as_deref())?;
         Some(Pair { schema, new: self.new.get(name)?, old: self.old.get(name)? })
     }
 
     /// The pair of an item, which only items of a map list have.
-    pub fn index(&self, index: usize) -> Option<Pair<'a>> {
+    pub(crate) fn index(&self, index: usize) -> Option<Pair<'a>> {
         let new = self.new.get(index)?;
         let old = self.schema.item_like(new, self.old.as_array()?)?;
         Some(Pair { schema: self.schema.items.as_deref()?, new, old })
     }
 
     /// The same of all items, in their order.
-    pub fn items(&self) -> Vec<Option<Pair<'a>>> {
+    pub(crate) fn items(&self) -> Vec<Option<Pair<'a>>> {
         let list = |value: &'a Value| value.as_array().map_or(&[][..], Vec::as_slice);
         let Some(schema) = self.schema.items.as_deref().filter(|_| self.schema.list_type == Some(ListType::Map)) else {
             return vec![None; list(self.new).len()];
@@ -41,7 +41,7 @@ impl<'a> Pair<'a> {
         list(self.new).iter().map(pair).collect()
     }
 
-    pub fn is_equal(&self) -> bool {
+    pub(crate) fn is_equal(&self) -> bool {
         match (self.new, self.old) {
             (Value::Array(new), Value::Array(old)) if self.schema.list_type == Some(ListType::Map) => {
                 new.len() == old.len() && self.items().iter().all(|pair| pair.is_some_and(|pair| pair.is_equal()))
@@ -56,7 +56,7 @@ impl<'a> Pair<'a> {
 
 impl Schema {
     /// The item of a map list with the same keys.
-    pub fn item_like<'a>(&self, item: &Value, list: &'a [Value]) -> Option<&'a Value> {
+    pub(crate) fn item_like<'a>(&self, item: &Value, list: &'a [Value]) -> Option<&'a Value> {
         if self.list_type != Some(ListType::Map) {
             return None;
         }

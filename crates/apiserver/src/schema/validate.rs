@@ -20,13 +20,13 @@ use crate::{
 };
 
 /// All that is wrong with `value`, whose place in the object is `at`: `""`, `status`, or a default in a schema.
-pub fn validate(schema: &Schema, value: &Value, at: &str) -> Vec<FieldError> {
+pub(crate) fn validate(schema: &Schema, value: &Value, at: &str) -> Vec<FieldError> {
     once(Walk { at }.check(schema, value, None, &Path::ROOT).errors)
 }
 
 /// The same for a change: what is as it was is not judged again, so that a schema that has become stricter does not lock
 /// its old objects. Without an old value all is new.
-pub fn validate_update(schema: &Schema, new: &Value, old: Option<&Value>, at: &str) -> Vec<FieldError> {
+pub(crate) fn validate_update(schema: &Schema, new: &Value, old: Option<&Value>, at: &str) -> Vec<FieldError> {
     let pair = old.map(|old| Pair { schema, new, old });
     once(Walk { at }.walk(schema, new, pair, &Path::ROOT).errors)
 }

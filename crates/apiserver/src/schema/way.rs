@@ -19,7 +19,7 @@ pub(super) enum Step {
 
 impl Way<'_> {
     /// As in messages: `spec.items[0].foo`.
-    pub fn text(self) -> String {
+    pub(super) fn text(self) -> String {
         match self {
             Way::Root => String::new(),
             Way::Name(parent, name) => child(&parent.text(), name),
@@ -27,7 +27,7 @@ impl Way<'_> {
         }
     }
 
-    pub fn steps(self) -> Vec<Step> {
+    pub(super) fn steps(self) -> Vec<Step> {
         let (parent, last) = match self {
             Way::Root => return Vec::new(),
             Way::Name(parent, name) => (parent, Step::Name(name.to_owned())),

@@ -7,7 +7,7 @@ type Result<T> = std::result::Result<T, String>;
 
 const OPERATORS: &str = "in, notin, =, ==, !=, gt, lt";
 
-pub fn parse(text: &str) -> Result<Vec<Requirement>> {
+pub(super) fn parse(text: &str) -> Result<Vec<Requirement>> {
     let mut parser = Parser { tokens: tokens(text), at: 0 };
     let mut requirements = Vec::new();
     loop {

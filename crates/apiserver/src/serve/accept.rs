@@ -5,7 +5,7 @@ use http::{HeaderMap, header::ACCEPT};
 use crate::status::{Result, Status};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Form {
+pub(crate) enum Form {
     Object,
     Table(Meta),
     /// Metadata alone, for those that do not care about the rest.
@@ -14,13 +14,13 @@ pub enum Form {
 
 /// The versions of `meta.k8s.io`, in which both have the same form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Meta {
+pub(crate) enum Meta {
     V1,
     V1beta1,
 }
 
 impl Meta {
-    pub fn api_version(self) -> &'static str {
+    pub(crate) fn api_version(self) -> &'static str {
         match self {
             Meta::V1 => "meta.k8s.io/v1",
             Meta::V1beta1 => "meta.k8s.io/v1beta1",
@@ -30,7 +30,7 @@ impl Meta {
 
 /// What an answer is to be, and how it is to be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Accepted {
+pub(crate) struct Accepted {
     pub form: Form,
     pub yaml: bool,
     /// Asked for with the media type; there are other ways.
@@ -38,12 +38,12 @@ pub struct Accepted {
 }
 
 /// What Kubernetes can answer in, and ours but for the last.
-pub const ANSWERS: [&str; 3] = ["application/json", "application/yaml", "application/vnd.kubernetes.protobuf"];
+pub(crate) const ANSWERS: [&str; 3] = ["application/json", "application/yaml", "application/vnd.kubernetes.protobuf"];
 const STREAMS: [&str; 2] = ["application/json;stream=watch", "application/vnd.kubernetes.protobuf;stream=watch"];
 
 /// Which answers are at a place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub(crate) enum Place {
     /// Answers are what they are, as in discovery and refusals.
     Plain,
     /// Objects can be shown in other forms.
@@ -53,7 +53,7 @@ pub enum Place {
 }
 
 /// The first form that is asked for and that we have.
-pub fn negotiate(headers: &HeaderMap, place: Place) -> Result<Accepted> {
+pub(crate) fn negotiate(headers: &HeaderMap, place: Place) -> Result<Accepted> {
     let header = first(headers);
     if header.is_empty() {
         return Ok(Accepted { form: Form::Object, yaml: false, pretty: false });
@@ -64,42 +64,43 @@ pub fn negotiate(headers: &HeaderMap, place: Place) -> Result<Accepted> {
 }
 
 /// Which answers built-in kinds have.
-pub fn answers(verb: &str) -> Vec<&'static str> {
+pub(crate) fn answers(verb: &str) -> Vec<&'static str> {
     let streams = if matches!(verb, "list" | "watch") { &STREAMS[..] } else { &[] };
     [&ANSWERS, streams].concat()
 }
 
 /// Built-in kinds are behind routes, which look at the header for themselves: by name, or for anything at all.
-pub fn check_route(headers: &HeaderMap, answers: &[&str]) -> Result<()> {
+pub(crate) fn check_route(headers: &HeaderMap, answers: &[&str]) -> Result<()> {
     let header = first(headers);
     let name = |part: &str| part.split(';').next().unwrap_or_default().trim_matches(' ').to_owned();
     let known = |name: String| name == "*/*" || answers.contains(&name.as_str());
-    match header.is_empty() || header.split(',').map(name).any(known) {
-        true => Ok(()),
-        false => Err(Status::no_representation(answers)),
+    if header.is_empty() || header.split(',').map(name).any(known) {
+        Ok(())
+    } else {
+        Err(Status::no_representation(answers))
     }
 }
 
 /// Whether JSON is asked for, in whatever form.
-pub fn takes_json(headers: &HeaderMap) -> bool {
+pub(crate) fn takes_json(headers: &HeaderMap) -> bool {
     let header = first(headers);
     header.is_empty() || clauses(header).iter().any(|clause| clause.matches("json"))
 }
 
 /// What is told as it happens cannot be told in YAML.
-pub fn no_stream() -> Box<Status> {
+pub(crate) fn no_stream() -> Box<Status> {
     Status::not_acceptable(&STREAMS)
 }
 
 /// Whether a client asks for one of these, and for nothing of ours before it.
-pub fn names(headers: &HeaderMap, wanted: &[&str]) -> bool {
+pub(crate) fn names(headers: &HeaderMap, wanted: &[&str]) -> bool {
     let clauses = clauses(first(headers));
     let found = clauses.iter().find(|clause| clause.matches("json") || wanted.contains(&clause.name().as_str()));
     found.is_some_and(|clause| wanted.contains(&clause.name().as_str()))
 }
 
 /// Whether a client reads all of discovery in one answer (`apidiscovery.k8s.io/v2`).
-pub fn aggregated(headers: &HeaderMap) -> bool {
+pub(crate) fn aggregated(headers: &HeaderMap) -> bool {
     let clauses = clauses(first(headers));
     let first = clauses.iter().find(|clause| {
         clause.matches("json")

@@ -18,7 +18,7 @@ use tokio::time::Instant;
 use super::answer::Body;
 
 #[derive(Clone)]
-pub struct Activity {
+pub(crate) struct Activity {
     state: Arc<Mutex<State>>,
 }
 
@@ -29,22 +29,22 @@ struct State {
 }
 
 /// A request under way, until it is dropped.
-pub struct Busy {
+pub(crate) struct Busy {
     activity: Activity,
 }
 
 impl Activity {
-    pub fn new() -> Activity {
+    pub(crate) fn new() -> Activity {
         Activity { state: Arc::new(Mutex::new(State { under_way: 0, idle_since: Instant::now() })) }
     }
 
-    pub fn begin(&self) -> Busy {
+    pub(crate) fn begin(&self) -> Busy {
         self.state.lock().under_way += 1;
         Busy { activity: self.clone() }
     }
 
     /// Waits until there has been no request for the time `max`.
-    pub async fn idle_for(&self, max: Duration) {
+    pub(crate) async fn idle_for(&self, max: Duration) {
         loop {
             let wait = self.wait(max);
             if wait.is_zero() {
@@ -70,7 +70,7 @@ impl Drop for Busy {
 
 impl Busy {
     /// Keeps the request under way until the whole body, such as that of a watch, is sent.
-    pub fn until_sent(self, body: Body) -> Body {
+    pub(crate) fn until_sent(self, body: Body) -> Body {
         Answering { body, _busy: self }.boxed_unsync()
     }
 }

@@ -15,7 +15,7 @@ use serde_json::Value;
 use super::style::Style;
 use crate::status::Status;
 
-pub type Body = UnsyncBoxBody<Bytes, Infallible>;
+pub(crate) type Body = UnsyncBoxBody<Bytes, Infallible>;
 
 const WARNING: HeaderName = HeaderName::from_static("warning");
 /// Beyond this many characters in all, each warning is cut and no more are told than these have room for, so that headers stay small.
@@ -24,9 +24,9 @@ const WARNING_CHARS_MAX: usize = 256;
 
 const NOSNIFF: HeaderValue = HeaderValue::from_static("nosniff");
 
-pub const JSON: &str = "application/json";
+pub(crate) const JSON: &str = "application/json";
 
-pub fn print(value: &Value) -> Bytes {
+pub(crate) fn print(value: &Value) -> Bytes {
     let mut text = Vec::with_capacity(1024);
     write(value, &mut text);
     text.push(b'\n');
@@ -34,35 +34,35 @@ pub fn print(value: &Value) -> Bytes {
 }
 
 /// Prints into bytes, which is a third cheaper than by way of a formatter.
-pub fn write(value: &Value, out: &mut Vec<u8>) {
+pub(crate) fn write(value: &Value, out: &mut Vec<u8>) {
     // Neither memory nor keys that are texts can fail.
     let _ = serde_json::to_writer(out, value);
 }
 
-pub fn text(code: u16, text: impl Into<String>) -> Response<Body> {
+pub(crate) fn text(code: u16, text: impl Into<String>) -> Response<Body> {
     let mut response = bytes_of(code, "text/plain; charset=utf-8", text.into().into());
     response.headers_mut().insert(X_CONTENT_TYPE_OPTIONS, NOSNIFF);
     response
 }
 
 /// An answer without a word.
-pub fn empty(code: u16) -> Response<Body> {
+pub(crate) fn empty(code: u16) -> Response<Body> {
     let mut response = bytes_of(code, "", Bytes::new());
     response.headers_mut().remove(CONTENT_TYPE);
     response
 }
 
 /// What is told as JSON, in the style a client wants.
-pub fn styled(code: u16, json: Bytes, style: Style) -> Response<Body> {
+pub(crate) fn styled(code: u16, json: Bytes, style: Style) -> Response<Body> {
     bytes_of(code, style.media(), style.print(json))
 }
 
-pub fn bytes_of(code: u16, content_type: &str, bytes: Bytes) -> Response<Body> {
+pub(crate) fn bytes_of(code: u16, content_type: &str, bytes: Bytes) -> Response<Body> {
     let body = Full::new(bytes).boxed_unsync();
     respond(code, content_type, body)
 }
 
-pub fn stream(events: impl Stream<Item = Bytes> + Send + 'static) -> Response<Body> {
+pub(crate) fn stream(events: impl Stream<Item = Bytes> + Send + 'static) -> Response<Body> {
     use futures_util::StreamExt;
     let frames = events.map(|bytes| Ok(Frame::data(bytes)));
     respond(200, "application/json", StreamBody::new(frames).boxed_unsync())
@@ -79,10 +79,11 @@ fn respond(code: u16, content_type: &str, body: Body) -> Response<Body> {
     response
 }
 
-pub fn refusal(status: &Status, style: Style) -> Response<Body> {
-    let mut response = match status.plain {
-        true => text(status.code, format!("{}\n", status.message)),
-        false => styled(status.code, print(&status.to_json()), style),
+pub(crate) fn refusal(status: &Status, style: Style) -> Response<Body> {
+    let mut response = if status.plain {
+        text(status.code, format!("{}\n", status.message))
+    } else {
+        styled(status.code, print(&status.to_json()), style)
     };
     if status.at_door {
         response.headers_mut().insert(X_CONTENT_TYPE_OPTIONS, NOSNIFF);
@@ -95,33 +96,33 @@ pub fn refusal(status: &Status, style: Style) -> Response<Body> {
 
 /// What a client should know although its request was done. Each text once.
 #[derive(Clone, Debug, Default)]
-pub struct Warnings {
+pub(crate) struct Warnings {
     texts: Vec<String>,
     /// Gates that have held something back, once for each field.
     suppressed: Vec<String>,
 }
 
 impl Warnings {
-    pub fn add(&mut self, text: impl Into<String>) {
+    pub(crate) fn add(&mut self, text: impl Into<String>) {
         let text = text.into();
         if !self.texts.contains(&text) {
             self.texts.push(text);
         }
     }
 
-    pub fn suppress(&mut self, gate: &str) {
+    pub(crate) fn suppress(&mut self, gate: &str) {
         self.suppressed.push(gate.to_owned());
     }
 
-    pub fn suppressed(&self) -> &[String] {
+    pub(crate) fn suppressed(&self) -> &[String] {
         &self.suppressed
     }
 
-    pub fn texts(&self) -> &[String] {
+    pub(crate) fn texts(&self) -> &[String] {
         &self.texts
     }
 
-    pub fn write(&self, response: &mut Response<Body>) {
+    pub(crate) fn write(&self, response: &mut Response<Body>) {
         for text in self.told() {
             if let Ok(value) = HeaderValue::from_bytes(text.as_bytes()) {
                 response.headers_mut().append(WARNING, value);

@@ -20,13 +20,13 @@ use crate::{
     status::{Name, Result, Status},
 };
 
-pub const MASTERS: &str = "system:masters";
+pub(crate) const MASTERS: &str = "system:masters";
 const ANONYMOUS: &str = "system:anonymous";
 const AUTHENTICATED: &str = "system:authenticated";
 const UNAUTHENTICATED: &str = "system:unauthenticated";
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct User {
+pub(crate) struct User {
     pub name: String,
     /// What it is told apart by, if anything is said of it.
     pub uid: String,
@@ -35,12 +35,12 @@ pub struct User {
 }
 
 impl User {
-    pub fn new(name: String, mut groups: Vec<String>) -> User {
+    pub(crate) fn new(name: String, mut groups: Vec<String>) -> User {
         groups.push(AUTHENTICATED.to_owned());
         User::exactly(name, groups)
     }
 
-    pub fn anonymous() -> User {
+    pub(crate) fn anonymous() -> User {
         User::exactly(ANONYMOUS.to_owned(), vec![UNAUTHENTICATED.to_owned()])
     }
 
@@ -49,7 +49,7 @@ impl User {
     }
 
     /// A `UserInfo`: what is empty is left out.
-    pub fn info(&self) -> Value {
+    pub(crate) fn info(&self) -> Value {
         let mut info = json!({"username": self.name});
         let parts =
             [("uid", json!(self.uid)), ("groups", json!(self.groups)), ("extra", json!(self.extra))].into_iter();
@@ -67,13 +67,13 @@ impl User {
 
 /// What the connection says about its client.
 #[derive(Clone)]
-pub enum Peer {
+pub(crate) enum Peer {
     NoCertificate,
     Certificate(Arc<Shown>),
 }
 
 impl Peer {
-    pub fn standing(&self) -> Standing {
+    pub(crate) fn standing(&self) -> Standing {
         match self {
             Peer::NoCertificate => Standing::Nobody,
             Peer::Certificate(shown) => shown.standing(),
@@ -91,12 +91,12 @@ pub enum TokenError {
 
 /// Bearer tokens from a file, as kube-apiserver's --token-auth-file has them.
 #[derive(Clone, Debug, Default)]
-pub struct Tokens {
+pub(crate) struct Tokens {
     users: HashMap<String, User>,
 }
 
 impl Tokens {
-    pub fn read(path: &Path) -> Result<Tokens, TokenError> {
+    pub(crate) fn read(path: &Path) -> Result<Tokens, TokenError> {
         let text = fs::read_to_string(path).map_err(|source| TokenError::Read { path: path.to_owned(), source })?;
         let mut tokens = Tokens::default();
         for (index, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
@@ -114,7 +114,7 @@ impl Tokens {
     }
 
     /// The caller of a request, or 401 for credentials that are not good. One that is good is enough.
-    pub fn authenticate(&self, standing: Standing, headers: &HeaderMap) -> Result<User> {
+    pub(crate) fn authenticate(&self, standing: Standing, headers: &HeaderMap) -> Result<User> {
         match (standing, bearer(headers)) {
             (Standing::Good(user), _) => Ok(user),
             (_, Some(token)) => self.users.get(&*token).cloned().ok_or_else(Status::unauthorized),
@@ -171,7 +171,7 @@ fn field(text: &str) -> Option<(String, Option<&str>)> {
 
 /// Masters may do all, anyone may ask for health and version, and who is known may read what is served and ask about itself.
 /// There are no roles.
-pub fn authorize(user: &User, method: &Method, path: &str, route: &Route, verb: &str) -> Result<()> {
+pub(crate) fn authorize(user: &User, method: &Method, path: &str, route: &Route, verb: &str) -> Result<()> {
     let word = method.as_str().to_lowercase();
     match route {
         Route::Resource(target) if may_touch(user, target, verb) => Ok(()),
@@ -182,14 +182,14 @@ pub fn authorize(user: &User, method: &Method, path: &str, route: &Route, verb: 
 }
 
 /// Whether a user may do this with a resource.
-pub fn may_touch(user: &User, target: &Target, verb: &str) -> bool {
+pub(crate) fn may_touch(user: &User, target: &Target, verb: &str) -> bool {
     let asks = verb == "create"
         && reviews::ALL.iter().any(|review| target.group == review.group() && target.plural == review.plural());
     user.is_in(MASTERS) || (asks && user.is_in(AUTHENTICATED))
 }
 
 /// Whether a user may do this with what is no resource.
-pub fn may_read(user: &User, verb: &str, route: &Route) -> bool {
+pub(crate) fn may_read(user: &User, verb: &str, route: &Route) -> bool {
     // Parts of health are for masters, as in Kubernetes.
     let open = match route {
         Route::Version => verb == "get",
@@ -201,7 +201,7 @@ pub fn may_read(user: &User, verb: &str, route: &Route) -> bool {
 }
 
 /// All that a user may do, as a SelfSubjectRulesReview tells it, in the order of the roles that Kubernetes has for it.
-pub fn rules(user: &User) -> Value {
+pub(crate) fn rules(user: &User) -> Value {
     let (mut resources, mut others) = (Vec::new(), Vec::new());
     if user.is_in(MASTERS) {
         resources.push(json!({"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}));
@@ -236,7 +236,7 @@ const DISCOVERY: [&str; 11] = [
 ];
 
 /// Who a request is to be made for: masters may act for others, as `kubectl --as` asks.
-pub fn impersonate(user: User, headers: &HeaderMap) -> Result<User> {
+pub(crate) fn impersonate(user: User, headers: &HeaderMap) -> Result<User> {
     // Names are not ASCII alone, and one that was passed over would leave the caller with all its own might.
     let values = |name: &str| {
         let values = headers.get_all(name).iter().map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned());
@@ -249,9 +249,10 @@ pub fn impersonate(user: User, headers: &HeaderMap) -> Result<User> {
         keys.map(|(header, key)| (query::decode_path(key), values(header.as_str()))).collect();
     let others = !uid.is_empty() || !extra.is_empty();
     let Some(name) = name else {
-        return match groups.is_empty() && !others {
-            true => Ok(user),
-            false => Err(Status::bad_request("groups, uids or extra fields were to be impersonated without a user")),
+        return if groups.is_empty() && !others {
+            Ok(user)
+        } else {
+            Err(Status::bad_request("groups, uids or extra fields were to be impersonated without a user"))
         };
     };
     if !user.is_in(MASTERS) {

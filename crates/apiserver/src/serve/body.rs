@@ -19,7 +19,7 @@ const UNREAD_BYTES_MAX: usize = 256 * 1024;
 const UNREAD_WAIT_MAX: Duration = Duration::from_secs(5);
 
 /// A client that does not send what it announced does not hold the server up for ever.
-pub async fn collect_in_time(body: &mut Incoming) -> Result<Bytes> {
+pub(crate) async fn collect_in_time(body: &mut Incoming) -> Result<Bytes> {
     match tokio::time::timeout(WAIT_MAX, collect(body)).await {
         Ok(collected) => collected,
         Err(_) => Err(Status::timeout("the body of the request did not come in time")),
@@ -45,7 +45,7 @@ async fn collect(body: &mut Incoming) -> Result<Bytes> {
 
 /// Reads what a request was answered without. A connection that is closed while its client still sends can take the answer with it,
 /// and the client's next request fails; where there is too much, it is told that the connection ends.
-pub async fn pass_over(body: &mut Incoming, version: Version, response: &mut Response<Body>) {
+pub(crate) async fn pass_over(body: &mut Incoming, version: Version, response: &mut Response<Body>) {
     if body.is_end_stream() {
         return;
     }

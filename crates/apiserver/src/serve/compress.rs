@@ -18,7 +18,7 @@ use super::{
 const BYTES_MIN: usize = 128 * 1024;
 
 /// An answer in JSON.
-pub async fn json(code: u16, bytes: Bytes, headers: &HeaderMap, style: Style) -> Response<Body> {
+pub(crate) async fn json(code: u16, bytes: Bytes, headers: &HeaderMap, style: Style) -> Response<Body> {
     let bytes = style.print(bytes);
     if bytes.len() <= BYTES_MIN || !is_wanted(headers) {
         return answer::bytes_of(code, style.media(), bytes);

@@ -7,7 +7,7 @@ const UNITS: [(&str, f64); 8] =
     [("ns", 1.0), ("us", 1e3), ("µs", 1e3), ("μs", 1e3), ("ms", 1e6), ("s", 1e9), ("m", 6e10), ("h", 3.6e12)];
 
 /// Watches have no such end.
-pub fn check(query: &Query, verb: &str) -> Result<()> {
+pub(crate) fn check(query: &Query, verb: &str) -> Result<()> {
     let fault = query.get("timeout").filter(|_| verb != "watch").and_then(fault);
     match fault {
         Some(why) => Err(Status::bad_request(format!("invalid timeout specified in the request URL - {why}"))),

@@ -11,7 +11,7 @@ use super::{
 use crate::gotext;
 
 /// A store that does not answer for so long is away.
-pub const STORE_WAIT_MAX: Duration = Duration::from_secs(2);
+pub(crate) const STORE_WAIT_MAX: Duration = Duration::from_secs(2);
 
 /// Whether this server answers at all, which it does.
 const PING: &str = "ping";
@@ -29,20 +29,20 @@ const CHECKS: [(&str, &[&str]); 3] =
 const ALONE: [(&str, &str); 1] = [("livez", ETCD)];
 
 /// A question about health.
-pub enum Asked<'a> {
+pub(crate) enum Asked<'a> {
     One(&'a str),
     All { kind: &'a str, checks: &'static [&'static str], excluded: Vec<&'a str>, verbose: bool },
 }
 
 /// Every path that can be asked.
-pub fn paths() -> Vec<String> {
+pub(crate) fn paths() -> Vec<String> {
     let all = CHECKS.iter().flat_map(|(kind, checks)| {
         checks.iter().map(move |check| format!("/{kind}/{check}")).chain([format!("/{kind}")])
     });
     all.chain(ALONE.map(|(kind, check)| format!("/{kind}/{check}"))).collect()
 }
 
-pub fn parse<'a>(path: &'a str, query: &'a Query) -> Option<Asked<'a>> {
+pub(crate) fn parse<'a>(path: &'a str, query: &'a Query) -> Option<Asked<'a>> {
     if let Some((_, checks)) = CHECKS.iter().find(|(kind, _)| *kind == path) {
         let excluded = query.all("exclude").collect();
         return Some(Asked::All { kind: path, checks, excluded, verbose: query.given("verbose").is_some() });
@@ -54,7 +54,7 @@ pub fn parse<'a>(path: &'a str, query: &'a Query) -> Option<Asked<'a>> {
 
 impl Asked<'_> {
     /// Whether the answer depends on the store.
-    pub fn asks_store(&self) -> bool {
+    pub(crate) fn asks_store(&self) -> bool {
         match self {
             Asked::One(check) => is_of_store(check),
             Asked::All { checks, excluded, .. } => {
@@ -63,7 +63,7 @@ impl Asked<'_> {
         }
     }
 
-    pub fn answer(&self, store: Result<(), String>) -> Response<Body> {
+    pub(crate) fn answer(&self, store: Result<(), String>) -> Response<Body> {
         match (self, store) {
             (Asked::One(check), Err(why)) if is_of_store(check) => {
                 answer::text(500, format!("internal server error: {why}\n"))
@@ -111,9 +111,10 @@ fn unknown(checks: &[&str], excluded: &[&str]) -> String {
         excluded.iter().filter(|name| !checks.contains(name)).map(|name| gotext::quote(name)).collect();
     unknown.sort();
     unknown.dedup();
-    match unknown.is_empty() {
-        true => String::new(),
-        false => format!("warn: some health checks cannot be excluded: no matches for {}\n", unknown.join(",")),
+    if unknown.is_empty() {
+        String::new()
+    } else {
+        format!("warn: some health checks cannot be excluded: no matches for {}\n", unknown.join(","))
     }
 }
 

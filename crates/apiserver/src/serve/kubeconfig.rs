@@ -4,7 +4,7 @@ use base64::{Engine, engine::general_purpose::STANDARD};
 
 use super::pki::Pair;
 
-pub fn text(server: &str, authority: &str, admin: &Pair) -> String {
+pub(crate) fn text(server: &str, authority: &str, admin: &Pair) -> String {
     let encode = |pem: &str| STANDARD.encode(pem);
     format!(
         "apiVersion: v1\nkind: Config\ncurrent-context: lockgate\n\

@@ -5,10 +5,10 @@ use http::Method;
 use crate::route::{Route, Target};
 
 /// The component that answers, for tools that know several.
-pub const COMPONENT: &str = "apiserver";
+pub(crate) const COMPONENT: &str = "apiserver";
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Labels {
+pub(crate) struct Labels {
     pub verb: &'static str,
     pub dry_run: &'static str,
     pub group: String,
@@ -19,7 +19,7 @@ pub struct Labels {
 }
 
 impl Labels {
-    pub fn new(method: &Method, route: &Route, verb: &str, is_apply: bool, is_dry: bool) -> Labels {
+    pub(crate) fn new(method: &Method, route: &Route, verb: &str, is_apply: bool, is_dry: bool) -> Labels {
         let own = Labels {
             verb: if is_apply { "APPLY" } else { named(verb, method) },
             dry_run: if is_dry { "All" } else { "" },
@@ -38,19 +38,19 @@ impl Labels {
     }
 
     /// What nobody serves is counted as one, or strangers could fill the memory with names.
-    pub fn of_nothing(self) -> Labels {
+    pub(crate) fn of_nothing(self) -> Labels {
         Labels { verb: self.verb, resource: "unknown".to_owned(), ..Labels::default() }
     }
 
     /// In the order of the labels of requests.
-    pub fn values(&self) -> [&str; 8] {
+    pub(crate) fn values(&self) -> [&str; 8] {
         let Labels { verb, dry_run, group, version, resource, subresource, scope } = self;
         [verb, dry_run, group, version, resource, subresource, scope, COMPONENT]
     }
 }
 
 /// Whether a request is about one object, those of a namespace, or all.
-pub fn scope(target: &Target, verb: &str) -> &'static str {
+pub(crate) fn scope(target: &Target, verb: &str) -> &'static str {
     match (&target.name, &target.namespace) {
         (Some(_), _) => "resource",
         _ if verb == "create" => "resource",

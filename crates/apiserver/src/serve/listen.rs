@@ -45,13 +45,13 @@ pub enum TlsError {
 }
 
 #[derive(Clone)]
-pub struct Tls {
+pub(crate) struct Tls {
     acceptor: TlsAcceptor,
     verifier: Arc<LateVerifier>,
 }
 
 impl Tls {
-    pub fn new(authority: &str, server: &Pair) -> Result<Tls, TlsError> {
+    pub(crate) fn new(authority: &str, server: &Pair) -> Result<Tls, TlsError> {
         let chain = vec![CertificateDer::from_pem_slice(server.cert.as_bytes())?];
         let key = PrivateKeyDer::from_pem_slice(server.key.as_bytes())?;
         let verifier = Arc::new(LateVerifier::new(CertificateDer::from_pem_slice(authority.as_bytes())?)?);
@@ -67,7 +67,7 @@ impl Tls {
 
 /// What all connections share.
 #[derive(Clone)]
-pub struct Setting<H> {
+pub(crate) struct Setting<H> {
     pub tls: Tls,
     pub handler: H,
     /// How long a connection may be open on which nothing is asked.
@@ -76,7 +76,7 @@ pub struct Setting<H> {
 }
 
 /// Serves until it is told to stop; then lets requests under way end, for a moment.
-pub async fn run<H, F>(listener: TcpListener, mut setting: Setting<H>)
+pub(crate) async fn run<H, F>(listener: TcpListener, mut setting: Setting<H>)
 where
     H: Fn(Peer, Request<Incoming>) -> F + Clone + Send + Sync + 'static,
     F: Future<Output = Response<Body>> + Send + 'static,

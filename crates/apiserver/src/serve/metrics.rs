@@ -15,7 +15,7 @@ const SECONDS: [f64; 24] = [
 ];
 
 #[derive(Clone)]
-pub struct Metrics {
+pub(crate) struct Metrics {
     registry: Registry,
     pub requests: IntCounterVec,
     pub seconds: HistogramVec,
@@ -32,10 +32,10 @@ pub struct Metrics {
 }
 
 /// One more under way, until it is dropped.
-pub struct Inflight(IntGauge);
+pub(crate) struct Inflight(IntGauge);
 
 impl Inflight {
-    pub fn new(gauge: IntGauge) -> Inflight {
+    pub(crate) fn new(gauge: IntGauge) -> Inflight {
         gauge.inc();
         Inflight(gauge)
     }
@@ -49,12 +49,12 @@ impl Drop for Inflight {
 
 /// Counts the time that a kind of work takes.
 #[derive(Clone)]
-pub struct Stopwatch(Counter);
+pub(crate) struct Stopwatch(Counter);
 
 impl Stopwatch {
     // Never inlined, so that a profile has under one name all that is counted here.
     #[inline(never)]
-    pub fn time<T>(&self, work: impl FnOnce() -> T) -> T {
+    pub(crate) fn time<T>(&self, work: impl FnOnce() -> T) -> T {
         let began = Instant::now();
         let done = work();
         self.0.inc_by(began.elapsed().as_secs_f64());
@@ -63,7 +63,7 @@ impl Stopwatch {
 }
 
 impl Metrics {
-    pub fn new() -> Result<Metrics, prometheus::Error> {
+    pub(crate) fn new() -> Result<Metrics, prometheus::Error> {
         let registry = Registry::new();
         let of_request = |more: &[&'static str]| [&REQUEST_LABELS[..], more].concat();
         let requests = IntCounterVec::new(
@@ -136,7 +136,7 @@ impl Metrics {
         })
     }
 
-    pub fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         let mut out = Vec::new();
         // Encoding into memory fails only for a family without metrics, which then is left out.
         let _ = TextEncoder::new().encode(&self.registry.gather(), &mut out);

@@ -1,18 +1,18 @@
 //! The wire: certificates, who is calling, connections, bodies, negotiation.
 
-pub mod accept;
-pub mod activity;
-pub mod answer;
-pub mod auth;
-pub mod body;
-pub mod compress;
-pub mod deadline;
-pub mod health;
-pub mod kubeconfig;
-pub mod labels;
-pub mod listen;
-pub mod metrics;
-pub mod pki;
-pub mod query;
-pub mod style;
-pub mod verifier;
+pub(crate) mod accept;
+pub(crate) mod activity;
+pub(crate) mod answer;
+pub(crate) mod auth;
+pub(crate) mod body;
+pub(crate) mod compress;
+pub(crate) mod deadline;
+pub(crate) mod health;
+pub(crate) mod kubeconfig;
+pub(crate) mod labels;
+pub(crate) mod listen;
+pub(crate) mod metrics;
+pub(crate) mod pki;
+pub(crate) mod query;
+pub(crate) mod style;
+pub(crate) mod verifier;

@@ -28,19 +28,19 @@ pub enum PkiError {
 
 /// A certificate and its key, as PEM.
 #[derive(Clone)]
-pub struct Pair {
+pub(crate) struct Pair {
     pub cert: String,
     pub key: String,
 }
 
-pub struct Authority {
+pub(crate) struct Authority {
     pub cert: String,
     issuer: Issuer<'static, KeyPair>,
 }
 
 impl Authority {
     /// The authority in `dir`, made on first use.
-    pub fn open(dir: &Path) -> Result<Authority, PkiError> {
+    pub(crate) fn open(dir: &Path) -> Result<Authority, PkiError> {
         let (cert_path, key_path) = (dir.join("ca.crt"), dir.join("ca.key"));
         if !cert_path.exists() {
             let pair = make_authority()?;
@@ -61,12 +61,12 @@ impl Authority {
     }
 
     /// For a server that is reached under these names and addresses.
-    pub fn server(&self, names: Vec<String>) -> Result<Pair, PkiError> {
+    pub(crate) fn server(&self, names: Vec<String>) -> Result<Pair, PkiError> {
         self.sign("lockgate-apiserver", None, names, ExtendedKeyUsagePurpose::ServerAuth)
     }
 
     /// For a client that is this user, in this group.
-    pub fn client(&self, user: &str, group: &str) -> Result<Pair, PkiError> {
+    pub(crate) fn client(&self, user: &str, group: &str) -> Result<Pair, PkiError> {
         self.sign(user, Some(group), Vec::new(), ExtendedKeyUsagePurpose::ClientAuth)
     }
 
@@ -131,7 +131,7 @@ fn unfit(cert: &str, key: &KeyPair) -> Option<&'static str> {
 }
 
 /// Written so that only the owner can read it.
-pub fn write_private(path: &Path, text: &str) -> Result<(), PkiError> {
+pub(crate) fn write_private(path: &Path, text: &str) -> Result<(), PkiError> {
     write_whole(path, text, 0o600)
 }
 

@@ -6,7 +6,7 @@ use crate::{
 };
 
 #[derive(Clone, Debug, Default)]
-pub struct Query {
+pub(crate) struct Query {
     pairs: Vec<(String, String)>,
     /// What Kubernetes calls the options of such a request.
     options: &'static str,
@@ -14,14 +14,14 @@ pub struct Query {
 
 /// What becomes of fields nobody knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum FieldValidation {
+pub(crate) enum FieldValidation {
     Ignore,
     Warn,
     Strict,
 }
 
 impl Query {
-    pub fn parse(text: &str) -> Query {
+    pub(crate) fn parse(text: &str) -> Query {
         let pairs = text.split('&').filter(|pair| !pair.is_empty() && !pair.contains(';')).map(|pair| {
             let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
             (decode(key), decode(value))
@@ -30,7 +30,7 @@ impl Query {
     }
 
     /// For a request of this verb.
-    pub fn for_verb(mut self, verb: &str) -> Query {
+    pub(crate) fn for_verb(mut self, verb: &str) -> Query {
         self.options = match verb {
             "create" => "CreateOptions",
             "update" => "UpdateOptions",
@@ -42,7 +42,7 @@ impl Query {
     }
 
     /// Lets through only what has this in a field, beside what else is asked for.
-    pub fn select(&mut self, field: &str, value: &str) {
+    pub(crate) fn select(&mut self, field: &str, value: &str) {
         let term = format!("{field}={}", value.replace('\\', "\\\\").replace(',', "\\,").replace('=', "\\="));
         match self.pairs.iter_mut().find(|(name, _)| name == "fieldSelector") {
             Some((_, terms)) => *terms = format!("{terms},{term}"),
@@ -54,31 +54,31 @@ impl Query {
         Status::invalid(&Name::new("meta.k8s.io", self.options), "", &[error])
     }
 
-    pub fn get(&self, key: &str) -> Option<&str> {
+    pub(crate) fn get(&self, key: &str) -> Option<&str> {
         self.given(key).filter(|value| !value.is_empty())
     }
 
     /// All values that are given for something.
-    pub fn all<'a>(&'a self, key: &'a str) -> impl Iterator<Item = &'a str> {
+    pub(crate) fn all<'a>(&'a self, key: &'a str) -> impl Iterator<Item = &'a str> {
         self.pairs.iter().filter(move |(name, _)| name == key).map(|(_, value)| value.as_str())
     }
 
     /// The same, where nothing is something too.
-    pub fn given(&self, key: &str) -> Option<&str> {
+    pub(crate) fn given(&self, key: &str) -> Option<&str> {
         self.pairs.iter().find(|(name, _)| name == key).map(|(_, value)| value.as_str())
     }
 
     /// Whether something is asked for.
-    pub fn flag(&self, key: &str) -> bool {
+    pub(crate) fn flag(&self, key: &str) -> bool {
         self.choice(key) == Some(true)
     }
 
     /// What is said about something that can be on or off, if anything is: all but `false` and `0` is yes, also nothing.
-    pub fn choice(&self, key: &str) -> Option<bool> {
+    pub(crate) fn choice(&self, key: &str) -> Option<bool> {
         self.given(key).map(|value| value != "0" && !value.eq_ignore_ascii_case("false"))
     }
 
-    pub fn number(&self, key: &str) -> Result<Option<i64>> {
+    pub(crate) fn number(&self, key: &str) -> Result<Option<i64>> {
         let Some(text) = self.get(key) else { return Ok(None) };
         match text.parse() {
             Ok(number) => Ok(Some(number)),
@@ -92,11 +92,11 @@ impl Query {
     }
 
     /// What is wrong with the options of a write.
-    pub fn write_faults(&self) -> Vec<FieldError> {
+    pub(crate) fn write_faults(&self) -> Vec<FieldError> {
         self.dry_run_fault().into_iter().chain(self.field_validation_fault()).collect()
     }
 
-    pub fn dry_run(&self) -> Result<bool> {
+    pub(crate) fn dry_run(&self) -> Result<bool> {
         match self.dry_run_fault() {
             None => Ok(self.pairs.iter().any(|(name, _)| name == "dryRun")),
             Some(fault) => Err(self.invalid(fault)),
@@ -111,7 +111,7 @@ impl Query {
         (!known).then(|| FieldError::not_supported("dryRun", given, &["All"]))
     }
 
-    pub fn field_validation(&self) -> Result<FieldValidation> {
+    pub(crate) fn field_validation(&self) -> Result<FieldValidation> {
         match self.get("fieldValidation") {
             None | Some("Warn") => Ok(FieldValidation::Warn),
             Some("Ignore") => Ok(FieldValidation::Ignore),
@@ -128,12 +128,12 @@ impl Query {
 }
 
 /// The same for a path, where a plus is a plus.
-pub fn decode_path(text: &str) -> String {
+pub(crate) fn decode_path(text: &str) -> String {
     decode(&text.replace('+', "%2B"))
 }
 
 /// Percent signs and pluses undone; what is not UTF-8 afterwards is replaced, as no name of ours can contain it.
-pub fn decode(text: &str) -> String {
+pub(crate) fn decode(text: &str) -> String {
     let bytes = text.as_bytes();
     let mut out = Vec::with_capacity(bytes.len());
     let mut at = 0;

@@ -11,7 +11,7 @@ use super::{
 };
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Style {
+pub(crate) enum Style {
     Line,
     Indented,
     Yaml,
@@ -19,31 +19,32 @@ pub enum Style {
 
 impl Style {
     /// What is asked for by the media type and the address. Programs that show what they get to people get it indented.
-    pub fn of(accepted: Accepted, headers: &HeaderMap, query: &Query) -> Style {
+    pub(crate) fn of(accepted: Accepted, headers: &HeaderMap, query: &Query) -> Style {
         if accepted.yaml || accepted.pretty {
             return if accepted.yaml { Style::Yaml } else { Style::Indented };
         }
         let agent = headers.get(USER_AGENT).and_then(|value| value.to_str().ok()).unwrap_or_default();
         let shows = ["curl", "Wget", "Mozilla/5.0"].iter().any(|program| agent.starts_with(program));
-        match query.get("pretty").map_or(shows, |value| matches!(value, "1" | "t" | "T" | "true" | "TRUE" | "True")) {
-            true => Style::Indented,
-            false => Style::Line,
+        if query.get("pretty").map_or(shows, |value| matches!(value, "1" | "t" | "T" | "true" | "TRUE" | "True")) {
+            Style::Indented
+        } else {
+            Style::Line
         }
     }
 
     /// How a refusal is written, which has one form only. Who wants none that there is gets it for people.
-    pub fn of_refusal(headers: &HeaderMap, query: &Query) -> Style {
+    pub(crate) fn of_refusal(headers: &HeaderMap, query: &Query) -> Style {
         accept::negotiate(headers, Place::Plain).map_or(Style::Indented, |accepted| Style::of(accepted, headers, query))
     }
 
-    pub fn media(self) -> &'static str {
+    pub(crate) fn media(self) -> &'static str {
         match self {
             Style::Yaml => "application/yaml",
             _ => JSON,
         }
     }
 
-    pub fn print(self, json: Bytes) -> Bytes {
+    pub(crate) fn print(self, json: Bytes) -> Bytes {
         if self == Style::Line {
             return json;
         }

@@ -18,12 +18,12 @@ use x509_parser::prelude::{FromDer, X509Certificate};
 use super::auth::User;
 
 #[derive(Debug)]
-pub struct LateVerifier {
+pub(crate) struct LateVerifier {
     inner: Arc<dyn ClientCertVerifier>,
 }
 
 impl LateVerifier {
-    pub fn new(authority: CertificateDer<'static>) -> Result<LateVerifier, VerifierBuilderError> {
+    pub(crate) fn new(authority: CertificateDer<'static>) -> Result<LateVerifier, VerifierBuilderError> {
         let mut roots = RootCertStore::empty();
         // A certificate that cannot be added leaves the store empty, which the builder then refuses.
         let _ = roots.add(authority);
@@ -43,7 +43,7 @@ impl LateVerifier {
 
 /// What a certificate says about its client, for one request.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Standing {
+pub(crate) enum Standing {
     Good(User),
     /// It names nobody.
     Nobody,
@@ -52,7 +52,7 @@ pub enum Standing {
 }
 
 /// Certificates that a client has shown. A connection may be open for longer than they are good, so each request asks again.
-pub struct Shown {
+pub(crate) struct Shown {
     chain: Vec<CertificateDer<'static>>,
     verifier: Arc<LateVerifier>,
     /// What holds until the first of them expires, so that most requests cost no signatures.
@@ -61,14 +61,14 @@ pub struct Shown {
 }
 
 impl Shown {
-    pub fn new(chain: &[CertificateDer<'_>], verifier: Arc<LateVerifier>) -> Shown {
+    pub(crate) fn new(chain: &[CertificateDer<'_>], verifier: Arc<LateVerifier>) -> Shown {
         let chain: Vec<_> = chain.iter().map(|cert| cert.clone().into_owned()).collect();
         let first = verifier.judge(&chain, UnixTime::now());
         let until = chain.iter().map(expiry).min().unwrap_or_default();
         Shown { chain, verifier, first, until }
     }
 
-    pub fn standing(&self) -> Standing {
+    pub(crate) fn standing(&self) -> Standing {
         let now = UnixTime::now();
         match &self.first {
             Standing::Good(_) if now.as_secs() < self.until => self.first.clone(),

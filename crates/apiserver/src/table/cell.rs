@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::{gotext, jsonpath::JsonPath};
 
 /// The first value at a path, as far as it is of the column's type.
-pub fn at(path: &JsonPath, kind: &str, object: &Value, now: jiff::Timestamp) -> Value {
+pub(super) fn at(path: &JsonPath, kind: &str, object: &Value, now: jiff::Timestamp) -> Value {
     let found = path.find(object).unwrap_or_default();
     let Some(first) = found.first() else { return Value::Null };
     match kind {
@@ -33,7 +33,7 @@ fn number(number: f64) -> Value {
 }
 
 /// The time since then, of a time as text.
-pub fn age_of(text: &str, now: jiff::Timestamp) -> String {
+pub(super) fn age_of(text: &str, now: jiff::Timestamp) -> String {
     match text {
         "" | "null" => "<unknown>".to_owned(),
         _ => text.parse().map_or_else(|_| "<invalid>".to_owned(), |then| age(then, now)),

@@ -5,7 +5,6 @@ use std::{collections::BTreeMap, path::Path};
 
 use bolt::{Db, Options, ReadTx};
 
-
 pub type Model = BTreeMap<Vec<u8>, BTreeMap<Vec<u8>, Vec<u8>>>;
 
 /// How many seeds to try: `usual`, or as often as `LOCKGATE_SEED_FACTOR` says for a longer run.

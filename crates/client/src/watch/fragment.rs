@@ -12,7 +12,7 @@ pub(super) struct Fragments {
 }
 
 impl Fragments {
-    pub fn join(&mut self, mut response: WatchResponse) -> Option<WatchResponse> {
+    pub(super) fn join(&mut self, mut response: WatchResponse) -> Option<WatchResponse> {
         if response.fragment {
             self.events.entry(response.watch_id).or_default().append(&mut response.events);
             return None;

@@ -20,7 +20,7 @@ use tokio::sync::mpsc;
 use self::session::{Command, Session};
 use crate::{Client, Error, call::Caller, op::key_range};
 
-/// What to watch.
+/// The keys to watch, and from which revision on.
 ///
 /// ```
 /// let watch = client::Watch::prefix("/jobs/").start_revision(17).prev_kv().no_delete();
@@ -33,32 +33,36 @@ pub struct Watch {
 key_range!(Watch);
 
 impl Watch {
-    /// The first revision of interest; 0 means from now on.
+    /// Sets the first revision to report (`start_revision`); 0 means only later changes.
     pub fn start_revision(mut self, revision: i64) -> Self {
         self.request.start_revision = revision;
         self
     }
 
+    /// Adds the key as it was before each event (`prev_kv`).
     pub fn prev_kv(mut self) -> Self {
         self.request.prev_kv = true;
         self
     }
 
-    /// Empty responses from time to time that tell up to which revision everything has been seen.
+    /// Requests an empty response from time to time (`progress_notify`); its revision shows that
+    /// all earlier events were sent.
     pub fn progress_notify(mut self) -> Self {
         self.request.progress_notify = true;
         self
     }
 
+    /// Omits writes (filter `NOPUT`).
     pub fn no_put(self) -> Self {
         self.filter(FilterType::Noput)
     }
 
+    /// Omits deletions (filter `NODELETE`).
     pub fn no_delete(self) -> Self {
         self.filter(FilterType::Nodelete)
     }
 
-    /// Lets the server cut large responses; the client joins them again.
+    /// Lets the server split large responses (`fragment`); the client joins the parts.
     pub fn fragment(mut self) -> Self {
         self.request.fragment = true;
         self
@@ -70,18 +74,20 @@ impl Watch {
     }
 }
 
-/// The end of a watch by the server or for good: compacted, refused, no leader.
+/// The end of a watch that the client did not request: compacted, rejected, or no leader.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("watch was canceled ({error})")]
 pub struct Canceled {
-    /// The server's last word. `compact_revision` is set if the next revision of interest is gone: read the
-    /// state again, then watch from there.
+    /// The last response of the server. If `compact_revision` is set, the next revision has been
+    /// compacted: read the current state and watch from its revision.
     pub response: WatchResponse,
+    /// The reason as an error.
     #[source]
     pub error: Error,
 }
 
-/// Many watches over one stream. Clones share it; it closes when the last handle and watch is dropped.
+/// A stream that many watches share. Clones share it, too. It closes when the last handle and watch
+/// is dropped.
 #[derive(Clone)]
 pub struct Watcher {
     commands: mpsc::UnboundedSender<Command>,
@@ -96,7 +102,8 @@ impl Watcher {
         Watcher { commands, next_id: Arc::new(AtomicI64::new(1)) }
     }
 
-    /// Begins to watch. Returns at once; the server is asked in the background.
+    /// Starts a watch and returns at once; the request is sent in the background. A rejection
+    /// arrives as the first item.
     pub fn watch(&self, watch: Watch) -> WatchStream {
         let (sender, responses) = mpsc::unbounded_channel();
         let id = self.next_id.fetch_add(1, Relaxed);
@@ -110,15 +117,16 @@ impl Watcher {
         WatchStream { id, responses, watcher: self.clone() }
     }
 
-    /// Asks the server to tell all watches of this stream how far they are.
+    /// Requests a progress notification for all watches of this stream.
     pub fn request_progress(&self) {
         let _ = self.commands.send(Command::Progress);
     }
 }
 
-/// The responses of one watch, in order, none twice and none missing, also over reconnects. Dropping it cancels.
+/// The responses of one watch, in order, each exactly once, also across reconnects. Dropping it
+/// cancels the watch.
 ///
-/// Responses queue up without bound while they are not taken: take them as they come.
+/// Responses are queued without bound until they are taken.
 pub struct WatchStream {
     id: i64,
     responses: mpsc::UnboundedReceiver<Result<WatchResponse, Canceled>>,
@@ -140,17 +148,17 @@ impl Drop for WatchStream {
 }
 
 impl Client {
-    /// Watches over the stream that all watches of this client share.
+    /// Starts a watch on the stream that all watches of this client share.
     pub fn watch(&self, watch: Watch) -> WatchStream {
         self.shared_watcher().watch(watch)
     }
 
-    /// Asks how far the watches of [`Client::watch`] are.
+    /// Requests a progress notification for all watches that [`Client::watch`] started.
     pub fn request_progress(&self) {
         self.shared_watcher().request_progress();
     }
 
-    /// A stream of its own for a group of watches.
+    /// Opens a separate stream for a group of watches.
     pub fn watcher(&self) -> Watcher {
         Watcher::start(self.caller.clone())
     }

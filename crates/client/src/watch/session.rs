@@ -57,11 +57,11 @@ enum End {
 }
 
 impl Session {
-    pub fn new(caller: Caller, commands: mpsc::UnboundedReceiver<Command>) -> Session {
+    pub(super) fn new(caller: Caller, commands: mpsc::UnboundedReceiver<Command>) -> Session {
         Session { caller, commands, watches: BTreeMap::new(), asked: VecDeque::new() }
     }
 
-    pub async fn run(mut self) {
+    pub(super) async fn run(mut self) {
         let mut backoff = Backoff::new(self.caller.pool.len());
         let mut renewed = false;
         loop {

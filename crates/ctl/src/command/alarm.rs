@@ -7,13 +7,13 @@ use crate::{context::Context, failure::Failure};
 /// Alarm related commands
 #[derive(clap::Args)]
 #[command(arg_required_else_help = true)]
-pub struct AlarmArgs {
+pub(crate) struct AlarmArgs {
     #[command(subcommand)]
     pub command: AlarmCommand,
 }
 
 #[derive(clap::Subcommand)]
-pub enum AlarmCommand {
+pub(crate) enum AlarmCommand {
     /// Disarms all alarms
     #[command(after_help = "Example: lockgatectl alarm disarm")]
     Disarm {
@@ -28,7 +28,7 @@ pub enum AlarmCommand {
     },
 }
 
-pub async fn run(context: &Context, command: AlarmCommand) -> Result<(), Failure> {
+pub(crate) async fn run(context: &Context, command: AlarmCommand) -> Result<(), Failure> {
     let (name, args) = match &command {
         AlarmCommand::Disarm { args } => ("disarm", args),
         AlarmCommand::List { args } => ("list", args),

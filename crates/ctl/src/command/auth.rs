@@ -7,13 +7,13 @@ use crate::{context::Context, failure::Failure, print::println};
 /// Enable or disable authentication
 #[derive(clap::Args)]
 #[command(arg_required_else_help = true)]
-pub struct AuthArgs {
+pub(crate) struct AuthArgs {
     #[command(subcommand)]
     pub command: AuthCommand,
 }
 
 #[derive(clap::Subcommand)]
-pub enum AuthCommand {
+pub(crate) enum AuthCommand {
     /// Enables authentication
     #[command(
         after_help = "Needs a user root; gives it the role root if it has none.\n\nExample: lockgatectl auth enable"
@@ -36,7 +36,7 @@ pub enum AuthCommand {
     },
 }
 
-pub async fn run(context: &Context, command: AuthCommand) -> Result<(), Failure> {
+pub(crate) async fn run(context: &Context, command: AuthCommand) -> Result<(), Failure> {
     let (name, args) = match &command {
         AuthCommand::Enable { args } => ("enable", args),
         AuthCommand::Disable { args } => ("disable", args),

@@ -8,7 +8,7 @@ use crate::{context::Context, failure::Failure, print::println};
 /// Compacts the event history
 #[derive(clap::Args)]
 #[command(after_help = "Example: lockgatectl compaction --physical 1234")]
-pub struct CompactionArgs {
+pub(crate) struct CompactionArgs {
     /// Wait until the space is free again
     #[arg(long)]
     physical: bool,
@@ -17,7 +17,7 @@ pub struct CompactionArgs {
     args: Vec<String>,
 }
 
-pub async fn run(context: &Context, args: CompactionArgs) -> Result<(), Failure> {
+pub(crate) async fn run(context: &Context, args: CompactionArgs) -> Result<(), Failure> {
     let revision = only(args.args, "compaction command needs 1 argument")?;
     let revision = value::int_radix(&revision, 10).map_err(Failure::error)?;
     let (client, _) = context.open().await?;

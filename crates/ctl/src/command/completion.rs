@@ -7,12 +7,12 @@ use crate::{failure::Failure, print::print};
 /// Generates completion scripts for bash, zsh, fish and powershell
 #[derive(clap::Args)]
 #[command(after_help = "Example: source <(lockgatectl completion bash)")]
-pub struct CompletionArgs {
+pub(crate) struct CompletionArgs {
     /// bash, zsh, fish or powershell
     #[arg(value_name = "SHELL")]
     args: Vec<String>,
 }
 
-pub fn run(args: &CompletionArgs, root: &mut Command, program: &str) -> Result<(), Failure> {
+pub(crate) fn run(args: &CompletionArgs, root: &mut Command, program: &str) -> Result<(), Failure> {
     print(&cli::flag::completion(&args.args, root, program).map_err(Failure::error)?)
 }

@@ -7,7 +7,7 @@ use crate::{context::Context, failure::Failure, print::println, text};
 /// Defragments the storage of the members with given endpoints
 #[derive(clap::Args)]
 #[command(after_help = "Example: lockgatectl defrag --cluster")]
-pub struct DefragArgs {
+pub(crate) struct DefragArgs {
     /// All members, found through the member list
     #[arg(long)]
     cluster: bool,
@@ -15,7 +15,7 @@ pub struct DefragArgs {
     args: Vec<String>,
 }
 
-pub async fn run(context: &Context, args: DefragArgs) -> Result<(), Failure> {
+pub(crate) async fn run(context: &Context, args: DefragArgs) -> Result<(), Failure> {
     context.style().await?;
     let mut failed = false;
     for endpoint in context.member_endpoints(args.cluster).await? {

@@ -11,7 +11,7 @@ use crate::{context::Context, failure::Failure};
 /// Removes the specified key or range of keys [key, range_end)
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Example: lockgatectl del --prefix /jobs/done/")]
-pub struct DelArgs {
+pub(crate) struct DelArgs {
     /// All keys that begin with the key
     #[arg(long)]
     prefix: bool,
@@ -29,14 +29,14 @@ pub struct DelArgs {
     args: Vec<OsString>,
 }
 
-pub async fn run(context: &Context, args: DelArgs) -> Result<(), Failure> {
+pub(crate) async fn run(context: &Context, args: DelArgs) -> Result<(), Failure> {
     let delete = request(args).await?;
     let (client, style) = context.open().await?;
     style.show(&client.delete(delete).await?)
 }
 
 /// The request that the arguments mean; also a step of `txn`.
-pub async fn request(args: DelArgs) -> Result<Delete, Failure> {
+pub(crate) async fn request(args: DelArgs) -> Result<Delete, Failure> {
     if args.args.is_empty() || args.args.len() > 2 {
         let text = "del command needs one argument as key and an optional argument as range_end";
         return Err(Failure::bad_args(text));

@@ -11,13 +11,13 @@ use crate::{
 /// Downgrade related commands
 #[derive(clap::Args)]
 #[command(arg_required_else_help = true)]
-pub struct DowngradeArgs {
+pub(crate) struct DowngradeArgs {
     #[command(subcommand)]
     pub command: DowngradeCommand,
 }
 
 #[derive(clap::Subcommand)]
-pub enum DowngradeCommand {
+pub(crate) enum DowngradeCommand {
     /// Checks whether the cluster can be downgraded
     #[command(after_help = "Example: lockgatectl downgrade validate 3.7")]
     Validate {
@@ -46,7 +46,7 @@ pub enum DowngradeCommand {
     },
 }
 
-pub async fn run(context: &Context, command: DowngradeCommand) -> Result<(), Failure> {
+pub(crate) async fn run(context: &Context, command: DowngradeCommand) -> Result<(), Failure> {
     let (name, action, target) = match command {
         DowngradeCommand::Validate { args } => ("validate", DowngradeAction::Validate, target(args)?),
         DowngradeCommand::Enable { args } => ("enable", DowngradeAction::Enable, target(args)?),

@@ -18,7 +18,7 @@ use crate::{
 /// Endpoint related commands
 #[derive(clap::Args)]
 #[command(arg_required_else_help = true)]
-pub struct EndpointArgs {
+pub(crate) struct EndpointArgs {
     /// All members, found through the member list
     #[arg(long, global = true)]
     pub cluster: bool,
@@ -27,7 +27,7 @@ pub struct EndpointArgs {
 }
 
 #[derive(clap::Subcommand)]
-pub enum EndpointCommand {
+pub(crate) enum EndpointCommand {
     /// Checks the healthiness of endpoints
     #[command(after_help = "Example: lockgatectl endpoint health --cluster")]
     Health {
@@ -53,7 +53,7 @@ pub enum EndpointCommand {
     FeatureGate(FeatureGateArgs),
 }
 
-pub async fn run(context: &Context, cluster: bool, command: EndpointCommand) -> Result<(), Failure> {
+pub(crate) async fn run(context: &Context, cluster: bool, command: EndpointCommand) -> Result<(), Failure> {
     match command {
         EndpointCommand::Health { .. } => health(context, cluster).await,
         EndpointCommand::Status { .. } => status(context, cluster).await,

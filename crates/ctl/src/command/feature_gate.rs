@@ -24,7 +24,7 @@ const REOPEN: Duration = Duration::from_millis(200);
 #[derive(clap::Args)]
 #[command(after_help = "Example: lockgatectl endpoint featuregate\n         \
                   lockgatectl endpoint featuregate AtomicIncrement && lockgatectl increment visits")]
-pub struct FeatureGateArgs {
+pub(crate) struct FeatureGateArgs {
     /// Linearizable (l) or serializable (s)
     #[arg(long, default_value = "l", value_name = "l|s")]
     consistency: String,
@@ -55,7 +55,7 @@ enum FeatureGateCommand {
     },
 }
 
-pub async fn run(context: &Context, cluster: bool, args: FeatureGateArgs) -> Result<(), Failure> {
+pub(crate) async fn run(context: &Context, cluster: bool, args: FeatureGateArgs) -> Result<(), Failure> {
     let answer = match args.command {
         None => status(context, cluster, &args).await,
         Some(FeatureGateCommand::History { from, follow, .. }) => {
@@ -70,7 +70,7 @@ pub async fn run(context: &Context, cluster: bool, args: FeatureGateArgs) -> Res
 }
 
 /// An error that must not be taken for the answer "off".
-pub fn no_answer(failure: Failure) -> Failure {
+pub(crate) fn no_answer(failure: Failure) -> Failure {
     if failure.code == 1 { failure.with_code(FAILED) } else { failure }
 }
 
@@ -104,9 +104,10 @@ async fn status(context: &Context, cluster: bool, args: &FeatureGateArgs) -> Res
 }
 
 async fn ask(client: &Client, name: Option<&String>, serializable: bool) -> Result<FeatureGateStatusResponse, Failure> {
-    let answer = match serializable {
-        true => client.feature_gate_status_serializable(name).await,
-        false => client.feature_gate_status(name).await,
+    let answer = if serializable {
+        client.feature_gate_status_serializable(name).await
+    } else {
+        client.feature_gate_status(name).await
     };
     match answer {
         Ok(response) => Ok(response),
@@ -115,7 +116,7 @@ async fn ask(client: &Client, name: Option<&String>, serializable: bool) -> Resu
 }
 
 /// What an error means; a server that does not know a call is named, with its version, instead of the call.
-pub async fn explain(client: &Client, error: client::Error, what: &str) -> Failure {
+pub(crate) async fn explain(client: &Client, error: client::Error, what: &str) -> Failure {
     if !error.is_unimplemented() {
         return error.into();
     }

@@ -14,7 +14,7 @@ use crate::{context::Context, failure::Failure, print::Format};
 /// Gets the key or a range of keys
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Example: lockgatectl get --prefix /jobs/ --keys-only --limit=10")]
-pub struct GetArgs {
+pub(crate) struct GetArgs {
     /// Linearizable (l) or serializable (s)
     #[arg(long, default_value = "l", value_name = "l|s")]
     consistency: String,
@@ -65,7 +65,7 @@ pub struct GetArgs {
     args: Vec<OsString>,
 }
 
-pub async fn run(context: &Context, args: GetArgs) -> Result<(), Failure> {
+pub(crate) async fn run(context: &Context, args: GetArgs) -> Result<(), Failure> {
     let (stream, count_only, value_only) = (args.stream, args.count_only, args.print_value_only);
     let get = request(args)?;
     let (client, mut style) = context.open().await?;
@@ -87,7 +87,7 @@ pub async fn run(context: &Context, args: GetArgs) -> Result<(), Failure> {
 }
 
 /// The request that the arguments mean; also a step of `txn`.
-pub fn request(args: GetArgs) -> Result<Get, Failure> {
+pub(crate) fn request(args: GetArgs) -> Result<Get, Failure> {
     if args.args.is_empty() {
         let text = "get command needs one argument as key and an optional argument as range_end";
         return Err(Failure::bad_args(text));

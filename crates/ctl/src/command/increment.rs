@@ -14,7 +14,7 @@ use crate::{context::Context, failure::Failure};
 /// feature AtomicIncrement. A key that begins with a dash is taken for a flag: write `increment -- <key> <delta>`.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Example: lockgatectl increment seats -1 --initial=100 --min=0")]
-pub struct IncrementArgs {
+pub(crate) struct IncrementArgs {
     /// What the delta is added to if the key is not there
     #[arg(long, default_value = "0", value_parser = value::int, value_name = "NUMBER")]
     initial: i64,
@@ -35,7 +35,7 @@ pub struct IncrementArgs {
     rest: Vec<OsString>,
 }
 
-pub async fn run(context: &Context, args: IncrementArgs) -> Result<(), Failure> {
+pub(crate) async fn run(context: &Context, args: IncrementArgs) -> Result<(), Failure> {
     let increment = request(args)?;
     let (client, style) = context.open().await?;
     match client.increment(increment).await {

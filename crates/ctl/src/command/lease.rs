@@ -14,13 +14,13 @@ use crate::{
 /// Lease related commands
 #[derive(clap::Args)]
 #[command(arg_required_else_help = true)]
-pub struct LeaseArgs {
+pub(crate) struct LeaseArgs {
     #[command(subcommand)]
     pub command: LeaseCommand,
 }
 
 #[derive(clap::Subcommand)]
-pub enum LeaseCommand {
+pub(crate) enum LeaseCommand {
     /// Creates leases
     #[command(after_help = "Example: lockgatectl lease grant 60")]
     Grant {
@@ -63,7 +63,7 @@ pub enum LeaseCommand {
     },
 }
 
-pub async fn run(context: &Context, command: LeaseCommand) -> Result<(), Failure> {
+pub(crate) async fn run(context: &Context, command: LeaseCommand) -> Result<(), Failure> {
     match command {
         LeaseCommand::Grant { args } => grant(context, only(args, "lease grant command needs TTL argument")?).await,
         LeaseCommand::Revoke { args } => {

@@ -16,13 +16,13 @@ mod peer_url;
 /// Membership related commands
 #[derive(clap::Args)]
 #[command(arg_required_else_help = true)]
-pub struct MemberArgs {
+pub(crate) struct MemberArgs {
     #[command(subcommand)]
     pub command: MemberCommand,
 }
 
 #[derive(clap::Subcommand)]
-pub enum MemberCommand {
+pub(crate) enum MemberCommand {
     /// Adds a member into the cluster
     #[command(after_help = "Example: lockgatectl member add m4 --peer-urls=http://10.0.0.4:2380 --learner")]
     Add {
@@ -71,7 +71,7 @@ pub enum MemberCommand {
     },
 }
 
-pub async fn run(context: &Context, command: MemberCommand) -> Result<(), Failure> {
+pub(crate) async fn run(context: &Context, command: MemberCommand) -> Result<(), Failure> {
     match command {
         MemberCommand::Add { peer_urls, learner, args } => add(context, peer_urls, learner, args).await,
         MemberCommand::Remove { args } => {

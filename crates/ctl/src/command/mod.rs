@@ -1,26 +1,26 @@
 //! The commands, one file each.
 
-pub mod alarm;
-pub mod auth;
-pub mod check;
-pub mod compaction;
-pub mod completion;
-pub mod defrag;
-pub mod del;
-pub mod downgrade;
-pub mod endpoint;
-pub mod feature_gate;
-pub mod get;
-pub mod increment;
-pub mod lease;
-pub mod member;
-pub mod move_leader;
-pub mod put;
-pub mod role;
-pub mod snapshot;
-pub mod txn;
-pub mod user;
-pub mod watch;
+pub(crate) mod alarm;
+pub(crate) mod auth;
+pub(crate) mod check;
+pub(crate) mod compaction;
+pub(crate) mod completion;
+pub(crate) mod defrag;
+pub(crate) mod del;
+pub(crate) mod downgrade;
+pub(crate) mod endpoint;
+pub(crate) mod feature_gate;
+pub(crate) mod get;
+pub(crate) mod increment;
+pub(crate) mod lease;
+pub(crate) mod member;
+pub(crate) mod move_leader;
+pub(crate) mod put;
+pub(crate) mod role;
+pub(crate) mod snapshot;
+pub(crate) mod txn;
+pub(crate) mod user;
+pub(crate) mod watch;
 
 use std::{
     ffi::{OsStr, OsString},

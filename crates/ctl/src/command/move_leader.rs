@@ -8,13 +8,13 @@ use crate::{context::Context, failure::Failure, print::LeaderMoved};
 /// Transfers leadership to another cluster member
 #[derive(clap::Args)]
 #[command(after_help = "Example: lockgatectl move-leader 8e9e05c52164694d")]
-pub struct MoveLeaderArgs {
+pub(crate) struct MoveLeaderArgs {
     /// The new leader in hex
     #[arg(value_name = "MEMBER_ID")]
     args: Vec<String>,
 }
 
-pub async fn run(context: &Context, args: MoveLeaderArgs) -> Result<(), Failure> {
+pub(crate) async fn run(context: &Context, args: MoveLeaderArgs) -> Result<(), Failure> {
     let to = only(args.args, "move-leader command needs 1 argument")?;
     let to = value::uint_radix(&to, 16).map_err(Failure::bad_args)?;
     let style = context.style().await?;

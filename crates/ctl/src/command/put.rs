@@ -15,7 +15,7 @@ use crate::{context::Context, failure::Failure};
 /// a dash is taken for a flag: write `put -- <key> <value>`.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Example: lockgatectl put greeting hello --lease=32695410dcc0ca06")]
-pub struct PutArgs {
+pub(crate) struct PutArgs {
     /// Lease to attach the key to, in hex
     #[arg(long, default_value = "0", value_name = "ID")]
     lease: String,
@@ -33,14 +33,14 @@ pub struct PutArgs {
     args: Vec<OsString>,
 }
 
-pub async fn run(context: &Context, args: PutArgs) -> Result<(), Failure> {
+pub(crate) async fn run(context: &Context, args: PutArgs) -> Result<(), Failure> {
     let put = request(args)?;
     let (client, style) = context.open().await?;
     style.show(&client.put(put).await?)
 }
 
 /// The request that the arguments mean; also a step of `txn`.
-pub fn request(args: PutArgs) -> Result<Put, Failure> {
+pub(crate) fn request(args: PutArgs) -> Result<Put, Failure> {
     let Some(key) = args.args.first() else { return Err(needs_value()) };
     let key = bytes(key);
     if args.ignore_value && args.args.len() > 1 {

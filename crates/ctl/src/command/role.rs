@@ -15,13 +15,13 @@ use crate::{
 /// Role related commands
 #[derive(clap::Args)]
 #[command(arg_required_else_help = true)]
-pub struct RoleArgs {
+pub(crate) struct RoleArgs {
     #[command(subcommand)]
     pub command: RoleCommand,
 }
 
 #[derive(clap::Subcommand)]
-pub enum RoleCommand {
+pub(crate) enum RoleCommand {
     /// Adds a new role
     #[command(after_help = "Example: lockgatectl role add operator")]
     Add {
@@ -70,7 +70,7 @@ pub enum RoleCommand {
 }
 
 #[derive(clap::Args)]
-pub struct Keys {
+pub(crate) struct Keys {
     /// All keys that begin with the key
     #[arg(long)]
     prefix: bool,
@@ -79,7 +79,7 @@ pub struct Keys {
     from_key: bool,
 }
 
-pub async fn run(context: &Context, command: RoleCommand) -> Result<(), Failure> {
+pub(crate) async fn run(context: &Context, command: RoleCommand) -> Result<(), Failure> {
     match command {
         RoleCommand::Add { args } => {
             let name = only(args, "role add command requires role name as its argument")?;

@@ -16,13 +16,13 @@ use crate::{context::Context, failure::Failure, print::println};
 /// Saves snapshots of a member's database
 #[derive(clap::Args)]
 #[command(arg_required_else_help = true)]
-pub struct SnapshotArgs {
+pub(crate) struct SnapshotArgs {
     #[command(subcommand)]
     pub command: SnapshotCommand,
 }
 
 #[derive(clap::Subcommand)]
-pub enum SnapshotCommand {
+pub(crate) enum SnapshotCommand {
     /// Stores a member's database to a given file
     #[command(after_help = "Example: lockgatectl snapshot save backup.db")]
     Save {
@@ -32,7 +32,7 @@ pub enum SnapshotCommand {
     },
 }
 
-pub async fn run(context: &Context, command: SnapshotCommand) -> Result<(), Failure> {
+pub(crate) async fn run(context: &Context, command: SnapshotCommand) -> Result<(), Failure> {
     let SnapshotCommand::Save { args } = command;
     let path = only(args, "snapshot save expects one argument <filename>")?;
     let (client, _) = context.open().await?;

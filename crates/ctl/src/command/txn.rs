@@ -14,7 +14,7 @@ use crate::{context::Context, failure::Failure, print::println, text::argify::ar
 /// (also ver, create, value, lease), the requests (get, put, del) if all hold, and those if any does not.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Example: printf 'ver(\"k\") = \"0\"\\n\\nput k new\\n\\nget k\\n\\n' | lockgatectl txn")]
-pub struct TxnArgs {
+pub(crate) struct TxnArgs {
     /// Say which part comes next
     #[arg(short, long)]
     interactive: bool,
@@ -31,7 +31,7 @@ enum Line {
     Del(del::DelArgs),
 }
 
-pub async fn run(context: &Context, args: TxnArgs) -> Result<(), Failure> {
+pub(crate) async fn run(context: &Context, args: TxnArgs) -> Result<(), Failure> {
     if !args.args.is_empty() {
         return Err(Failure::bad_args("txn command does not accept argument"));
     }

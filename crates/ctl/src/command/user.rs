@@ -13,13 +13,13 @@ use crate::{
 /// User related commands
 #[derive(clap::Args)]
 #[command(arg_required_else_help = true)]
-pub struct UserArgs {
+pub(crate) struct UserArgs {
     #[command(subcommand)]
     pub command: UserCommand,
 }
 
 #[derive(clap::Subcommand)]
-pub enum UserCommand {
+pub(crate) enum UserCommand {
     /// Adds a new user
     #[command(after_help = "Example: lockgatectl user add alice")]
     Add {
@@ -84,7 +84,7 @@ pub enum UserCommand {
 }
 
 #[derive(clap::Args)]
-pub struct Entry {
+pub(crate) struct Entry {
     /// Ask for the password twice; with false, take the first word of standard input
     #[arg(long, action = clap::ArgAction::Set, num_args = 0..=1, require_equals = true, default_value = "true", default_missing_value = "true", value_parser = value::boolean, value_name = "BOOL")]
     interactive: bool,
@@ -96,7 +96,7 @@ impl Entry {
     }
 }
 
-pub async fn run(context: &Context, command: UserCommand) -> Result<(), Failure> {
+pub(crate) async fn run(context: &Context, command: UserCommand) -> Result<(), Failure> {
     match command {
         UserCommand::Add { entry, new_user_password, no_password, args } => {
             let arg = only(args, "user add command requires user name as its argument")?;

@@ -26,7 +26,7 @@ use crate::{
 /// and finds it in ETCD_WATCH_REVISION, ETCD_WATCH_EVENT_TYPE, ETCD_WATCH_KEY and ETCD_WATCH_VALUE.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Example: lockgatectl watch --prefix /jobs/ -- sh -c 'echo $ETCD_WATCH_KEY'")]
-pub struct WatchArgs {
+pub(crate) struct WatchArgs {
     /// Read what to watch from standard input
     #[arg(short, long)]
     interactive: bool,
@@ -67,7 +67,7 @@ impl Preset {
     }
 }
 
-pub async fn run(context: &Context, args: WatchArgs) -> Result<(), Failure> {
+pub(crate) async fn run(context: &Context, args: WatchArgs) -> Result<(), Failure> {
     let var = |name| env::var_os(name).unwrap_or_default();
     let preset = Preset { key: var("ETCDCTL_WATCH_KEY"), range_end: var("ETCDCTL_WATCH_RANGE_END") };
     if !preset.is_set() && !preset.range_end.is_empty() {

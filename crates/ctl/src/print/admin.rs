@@ -37,7 +37,7 @@ impl Show for AlarmResponse {
     }
 }
 
-pub struct LeaderMoved {
+pub(crate) struct LeaderMoved {
     pub from: u64,
     pub to: u64,
     pub response: MoveLeaderResponse,
@@ -57,7 +57,7 @@ impl Show for LeaderMoved {
     }
 }
 
-pub struct Downgraded {
+pub(crate) struct Downgraded {
     pub action: &'static str,
     pub response: DowngradeResponse,
 }

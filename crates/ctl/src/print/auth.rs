@@ -18,12 +18,12 @@ use super::{Object, Out, Show, Style, encode, fields, writeln};
 const OPEN_END: &[u8] = b"\0";
 
 /// An answer with nothing but a header, and the words for what was done.
-pub struct Done<R, T = String> {
+pub(crate) struct Done<R, T = String> {
     pub text: T,
     pub response: R,
 }
 
-pub trait Headed: Message {
+pub(crate) trait Headed: Message {
     fn header(&self) -> &Option<ResponseHeader>;
 }
 
@@ -64,7 +64,7 @@ impl<R: Headed, T: AsRef<[u8]>> Show for Done<R, T> {
 }
 
 /// Keys are bytes, so the words around them are too.
-pub fn revoked(role: &str, key: &[u8], end: &[u8]) -> Vec<u8> {
+pub(crate) fn revoked(role: &str, key: &[u8], end: &[u8]) -> Vec<u8> {
     let role = format!(" is revoked from role {role}");
     match end {
         b"" => [b"Permission of key ", key, role.as_bytes()].concat(),
@@ -96,7 +96,7 @@ impl Show for AuthStatusResponse {
     }
 }
 
-pub struct UserShown {
+pub(crate) struct UserShown {
     pub name: String,
     pub response: AuthUserGetResponse,
 }
@@ -151,7 +151,7 @@ impl Show for AuthRoleListResponse {
     }
 }
 
-pub struct RoleShown {
+pub(crate) struct RoleShown {
     pub role: String,
     pub response: AuthRoleGetResponse,
 }

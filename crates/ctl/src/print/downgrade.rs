@@ -11,7 +11,7 @@ const TARGET_RUNS: &str = "the other members: this one runs the target; a member
      first in --initial-cluster, or wait until the job has ended)";
 
 /// What a member answered; `None` if it did not.
-pub struct MemberDowngrade {
+pub(crate) struct MemberDowngrade {
     pub endpoint: String,
     pub status: Option<StatusResponse>,
 }

@@ -7,7 +7,7 @@ use cli::Table;
 use super::{Object, Out, Show, Style, fields, json, writeln};
 use crate::text;
 
-pub struct EndpointHealth {
+pub(crate) struct EndpointHealth {
     pub endpoint: String,
     pub healthy: bool,
     pub took: String,
@@ -55,7 +55,7 @@ impl Show for Vec<EndpointHealth> {
     }
 }
 
-pub struct EndpointStatus {
+pub(crate) struct EndpointStatus {
     pub endpoint: String,
     pub response: StatusResponse,
 }
@@ -166,7 +166,7 @@ impl Show for Vec<EndpointStatus> {
     }
 }
 
-pub struct EndpointHash {
+pub(crate) struct EndpointHash {
     pub endpoint: String,
     pub response: HashKvResponse,
 }

@@ -6,13 +6,13 @@ use client::pb::{Feature, FeatureGateStatusResponse, FeatureProposal};
 use super::{Object, Out, Show, Style, encode, fields, json, writeln};
 use crate::text;
 
-pub struct EndpointGate {
+pub(crate) struct EndpointGate {
     pub endpoint: String,
     pub response: FeatureGateStatusResponse,
 }
 
 /// What the endpoints answered. One line or column names the endpoint where several were asked.
-pub struct EndpointGates {
+pub(crate) struct EndpointGates {
     pub gates: Vec<EndpointGate>,
     pub asked_several: bool,
     /// The question was for one feature, so the simple answer is true or false.
@@ -142,9 +142,10 @@ impl EndpointGates {
     fn answers(&self, out: &mut Out) {
         for EndpointGate { endpoint, response } in &self.gates {
             let is_on = response.features.iter().all(|feature| feature.enabled);
-            match self.asked_several {
-                false => writeln(out, &is_on.to_string()),
-                true => writeln(out, &format!("{endpoint}, {is_on}")),
+            if !self.asked_several {
+                writeln(out, &is_on.to_string())
+            } else {
+                writeln(out, &format!("{endpoint}, {is_on}"))
             }
         }
     }

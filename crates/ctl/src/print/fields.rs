@@ -7,24 +7,24 @@ use client::{mvccpb::KeyValue, pb::ResponseHeader};
 use super::{Out, Style, writeln};
 use cli::quote;
 
-pub fn line(out: &mut Out, name: &str, value: impl Display) {
+pub(super) fn line(out: &mut Out, name: &str, value: impl Display) {
     writeln(out, &format!("\"{name}\" : {value}"));
 }
 
-pub fn quoted(out: &mut Out, name: &str, value: &[u8]) {
+pub(super) fn quoted(out: &mut Out, name: &str, value: &[u8]) {
     line(out, name, quote(value));
 }
 
 /// A member or cluster id.
-pub fn id(out: &mut Out, style: Style, name: &str, id: u64) {
+pub(super) fn id(out: &mut Out, style: Style, name: &str, id: u64) {
     if style.hex { line(out, name, format_args!("{id:x}")) } else { line(out, name, id) }
 }
 
-pub fn lease(out: &mut Out, style: Style, name: &str, id: i64) {
+pub(super) fn lease(out: &mut Out, style: Style, name: &str, id: i64) {
     if style.hex { line(out, name, format_args!("{id:016x}")) } else { line(out, name, id) }
 }
 
-pub fn header(out: &mut Out, style: Style, header: &Option<ResponseHeader>) {
+pub(super) fn header(out: &mut Out, style: Style, header: &Option<ResponseHeader>) {
     let header = header.unwrap_or_default();
     id(out, style, "ClusterID", header.cluster_id);
     id(out, style, "MemberID", header.member_id);
@@ -35,7 +35,7 @@ pub fn header(out: &mut Out, style: Style, header: &Option<ResponseHeader>) {
     line(out, "RaftTerm", header.raft_term);
 }
 
-pub fn kv(out: &mut Out, style: Style, prefix: &str, kv: &KeyValue) {
+pub(super) fn kv(out: &mut Out, style: Style, prefix: &str, kv: &KeyValue) {
     quoted(out, &format!("{prefix}Key"), &kv.key);
     line(out, &format!("{prefix}CreateRevision"), kv.create_revision);
     line(out, &format!("{prefix}ModRevision"), kv.mod_revision);

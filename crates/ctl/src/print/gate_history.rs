@@ -12,7 +12,7 @@ use super::{Object, Out, Show, Style, encode, fields, writeln};
 use crate::text;
 
 #[derive(Default)]
-pub struct GateChanges {
+pub(crate) struct GateChanges {
     pub changes: Vec<FeatureGateChange>,
     /// Of the members that are there now.
     pub names: BTreeMap<u64, String>,

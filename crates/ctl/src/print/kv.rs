@@ -12,7 +12,7 @@ use super::{Object, Out, Show, Style, encode, fields, json, writeln};
 use crate::text;
 
 /// A key and its value on a line each, byte for byte.
-pub fn simple_kv(out: &mut Out, style: Style, kv: &KeyValue) {
+pub(super) fn simple_kv(out: &mut Out, style: Style, kv: &KeyValue) {
     let mut line = |bytes: &[u8]| {
         if style.hex {
             return writeln(out, &text::hex(bytes));

@@ -13,7 +13,7 @@ fn header_alone(header: &Option<ResponseHeader>) -> Option<Vec<u8>> {
     encode(&header.unwrap_or_default())
 }
 
-pub struct Granted(pub LeaseGrantResponse);
+pub(crate) struct Granted(pub LeaseGrantResponse);
 
 impl Show for Granted {
     fn simple(&self, _: Style, out: &mut Out) {
@@ -41,7 +41,7 @@ impl Show for Granted {
     }
 }
 
-pub struct Revoked {
+pub(crate) struct Revoked {
     pub id: i64,
     pub response: LeaseRevokeResponse,
 }
@@ -83,7 +83,7 @@ impl Show for LeaseKeepAliveResponse {
     }
 }
 
-pub struct TimeToLive {
+pub(crate) struct TimeToLive {
     pub response: LeaseTimeToLiveResponse,
     pub keys: bool,
 }

@@ -66,9 +66,9 @@ impl Show for MemberAddResponse {
 
 macro_rules! changed {
     ($name:ident, $response:ty, $text:literal) => {
-        pub struct $name {
-            pub id: u64,
-            pub response: $response,
+        pub(crate) struct $name {
+            pub(crate) id: u64,
+            pub(crate) response: $response,
         }
 
         impl Show for $name {

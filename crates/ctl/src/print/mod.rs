@@ -18,8 +18,8 @@ use std::io::Write;
 use cli::Table;
 use prost::Message;
 
-pub use self::admin::{Downgraded, LeaderMoved};
-pub use self::{
+pub(crate) use self::admin::{Downgraded, LeaderMoved};
+pub(crate) use self::{
     auth::{Done, RoleShown, UserShown, revoked},
     downgrade::MemberDowngrade,
     endpoint::{EndpointHash, EndpointHealth, EndpointStatus},
@@ -32,7 +32,7 @@ pub use self::{
 use crate::failure::Failure;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Format {
+pub(crate) enum Format {
     Fields,
     Json,
     Protobuf,
@@ -41,9 +41,9 @@ pub enum Format {
 }
 
 impl Format {
-    pub const NAMES: [&str; 5] = ["fields", "json", "protobuf", "simple", "table"];
+    pub(crate) const NAMES: [&str; 5] = ["fields", "json", "protobuf", "simple", "table"];
 
-    pub fn parse(name: &str) -> Option<Format> {
+    pub(crate) fn parse(name: &str) -> Option<Format> {
         use Format::*;
         let all = [Fields, Json, Protobuf, Simple, Table];
         all.into_iter().find(|format| format.name() == name)
@@ -55,7 +55,7 @@ impl Format {
 }
 
 #[derive(Clone, Copy, Debug)]
-pub struct Style {
+pub(crate) struct Style {
     pub format: Format,
     pub hex: bool,
     pub value_only: bool,
@@ -64,7 +64,7 @@ pub struct Style {
 type Out = Vec<u8>;
 
 /// An answer that can be printed. What a format does not know returns `None`.
-pub trait Show {
+pub(crate) trait Show {
     fn simple(&self, style: Style, out: &mut Out);
 
     fn json(&self, style: Style) -> String;
@@ -83,7 +83,7 @@ pub trait Show {
 }
 
 impl Style {
-    pub fn show(self, answer: &impl Show) -> Result<(), Failure> {
+    pub(crate) fn show(self, answer: &impl Show) -> Result<(), Failure> {
         let mut out = Vec::new();
         let supported = match self.format {
             Format::Simple => {
@@ -106,12 +106,12 @@ impl Style {
 }
 
 /// Writes to standard output; a reader that went away ends the program without noise.
-pub fn print(bytes: &[u8]) -> Result<(), Failure> {
+pub(crate) fn print(bytes: &[u8]) -> Result<(), Failure> {
     let mut stdout = std::io::stdout().lock();
     stdout.write_all(bytes).and_then(|()| stdout.flush()).map_err(|_| Failure::told(1))
 }
 
-pub fn println(line: &str) -> Result<(), Failure> {
+pub(crate) fn println(line: &str) -> Result<(), Failure> {
     print(format!("{line}\n").as_bytes())
 }
 

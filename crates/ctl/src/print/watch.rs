@@ -7,7 +7,7 @@ use client::{
 
 use super::{Object, Out, Show, Style, encode, fields, json, kv::simple_kv, writeln};
 
-pub fn event_type(event: &Event) -> &'static str {
+pub(super) fn event_type(event: &Event) -> &'static str {
     event.r#type().as_str_name()
 }
 

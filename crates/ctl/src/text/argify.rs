@@ -6,7 +6,7 @@ use cli::unquote_prefix;
 
 /// Cuts a line at spaces. `'…'` is taken as it is, `"…"` with escapes; a quote inside a word is part of it.
 /// `None` if an escape is invalid.
-pub fn argify(line: &str) -> Option<Vec<OsString>> {
+pub(crate) fn argify(line: &str) -> Option<Vec<OsString>> {
     let (mut args, mut rest) = (Vec::new(), line);
     while let Some(first) = rest.chars().next() {
         let (arg, after) = match first {

@@ -1,11 +1,11 @@
 //! Values as text, written as Go programs write them, because scripts parse etcdctl's output.
 
-pub mod argify;
+pub(crate) mod argify;
 
 use std::time::Duration;
 
 /// `1m2.5s`, `4.034562ms`, `33µs`.
-pub fn duration(duration: Duration) -> String {
+pub(crate) fn duration(duration: Duration) -> String {
     let nanos = duration.as_nanos();
     let fraction = |unit: u128, name: &str| {
         let digits = unit.ilog10() as usize;
@@ -32,7 +32,7 @@ pub fn duration(duration: Duration) -> String {
 }
 
 /// A JSON string; `<`, `>` and `&` are escaped, as Go does by default.
-pub fn json(text: &str) -> String {
+pub(crate) fn json(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 2);
     out.push('"');
     for c in text.chars() {
@@ -53,7 +53,7 @@ pub fn json(text: &str) -> String {
 }
 
 /// `\x61\x62`, for terminals that must not see raw bytes.
-pub fn hex(bytes: &[u8]) -> String {
+pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("\\x{byte:02x}")).collect()
 }
 

@@ -8,7 +8,7 @@ use crate::{
     set::{LISTED, ORDER, Set},
 };
 
-pub fn check(file: &GatesFile, findings: &mut Findings) {
+pub(super) fn check(file: &GatesFile, findings: &mut Findings) {
     if !file.version.is_empty()
         && let Err(error) = file.version.parse::<Version>()
     {
@@ -71,9 +71,10 @@ fn check_gate(file: &GatesFile, gate: &Gate, findings: &mut Findings) {
 
 /// Where the sets of a gate in a profile are written down.
 fn sets_key(gate: &Gate, profile: &str) -> String {
-    match gate.profiles.contains_key(profile) {
-        true => format!("gate.{}.profiles.{profile}", gate.name),
-        false => format!("gate.{}.sets", gate.name),
+    if gate.profiles.contains_key(profile) {
+        format!("gate.{}.profiles.{profile}", gate.name)
+    } else {
+        format!("gate.{}.sets", gate.name)
     }
 }
 

@@ -10,14 +10,14 @@ use crate::{gate::Gate, set::Set};
 
 /// Errors so far, and where each key is.
 #[derive(Default)]
-pub struct Findings {
+pub(super) struct Findings {
     pub errors: Vec<FileError>,
     pub lines: BTreeMap<String, usize>,
 }
 
 impl Findings {
     /// Complains at the key or, if it is not written down, at the table it would be in.
-    pub fn add(&mut self, key: &str, what: impl Into<String>) {
+    pub(super) fn add(&mut self, key: &str, what: impl Into<String>) {
         let mut at = key;
         let line = loop {
             match (self.lines.get(at), at.rsplit_once('.')) {
@@ -30,7 +30,7 @@ impl Findings {
     }
 }
 
-pub fn read(text: &str) -> (Option<GatesFile>, Findings) {
+pub(super) fn read(text: &str) -> (Option<GatesFile>, Findings) {
     let mut findings = Findings::default();
     let document = match Document::parse(text) {
         Ok(document) => document,

@@ -6,7 +6,7 @@ use super::GenerateError;
 use crate::{file::GatesFile, gate::Gate};
 
 /// Every gate with its name in code, in the order of gates.
-pub fn idents(file: &GatesFile) -> Result<Vec<(String, &Gate)>, GenerateError> {
+pub(super) fn idents(file: &GatesFile) -> Result<Vec<(String, &Gate)>, GenerateError> {
     let mut seen: BTreeMap<String, &str> = BTreeMap::new();
     let mut all = Vec::new();
     for gate in file.gates.values() {
@@ -39,7 +39,7 @@ pub fn ident(name: &str) -> String {
 }
 
 /// One line of a comment, whatever the text holds.
-pub fn one_line(text: &str) -> String {
+pub(super) fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 

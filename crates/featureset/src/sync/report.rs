@@ -34,9 +34,10 @@ fn conditions(
 ) -> [Condition; 4] {
     let problem = degraded(decided, determined);
     let has_row = determined.rows.iter().any(|row| row.version == world.own.version);
-    let available = match has_row {
-        true => Condition::new("Available", true, "AsExpected", format!("version {} has its row", world.own.version)),
-        false => Condition::new("Available", false, "NoRow", format!("version {} has no row", world.own.version)),
+    let available = if has_row {
+        Condition::new("Available", true, "AsExpected", format!("version {} has its row", world.own.version))
+    } else {
+        Condition::new("Available", false, "NoRow", format!("version {} has no row", world.own.version))
     };
     let arrived = problem.is_none() || there.version(OPERATOR) == Some(&world.own.version);
     let progressing = match (&problem, arrived) {

@@ -4,27 +4,62 @@ use std::str::FromStr;
 
 use super::{PATH_BYTES_MAX, Path, Step};
 
-/// Why a text is no path to a gated field. `at` counts bytes from the start of the text.
+/// Why a text is not a path to a gated field. Each `at` is a 0-based offset in bytes.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PathError {
+    /// The text is empty.
     #[error("must not be empty; a path looks like .spec.replicas")]
     Empty,
+    /// The text is a single dot: the root of an object cannot be gated.
     #[error("must name a field below the root; a path looks like .spec.replicas")]
     Root,
+    /// The text is longer than [`PATH_BYTES_MAX`].
     #[error("has {found} bytes, at most {PATH_BYTES_MAX} are allowed")]
-    TooLong { found: usize },
+    TooLong {
+        /// Length of the text in bytes.
+        found: usize,
+    },
+    /// A step begins with neither `.` nor `[`.
     #[error("found {found:?} at byte {at}, where a step begins: with '.', as in .name, or with '[', as in ['any key']")]
-    NoStep { found: char, at: usize },
+    NoStep {
+        /// The character at that place.
+        found: char,
+        /// Offset of that character.
+        at: usize,
+    },
+    /// A dot has no name after it.
     #[error("has no name after the '.' at byte {at}; an empty or unusual key is written ['key']")]
-    NoName { at: usize },
+    NoName {
+        /// Offset of the dot.
+        at: usize,
+    },
+    /// A name after a dot contains a character that needs the form `['key']`.
     #[error("name {name:?} has {found:?} in it; write it as ['key'], or [*] for every entry")]
-    BadName { name: String, found: char },
+    BadName {
+        /// The name.
+        name: String,
+        /// The first such character.
+        found: char,
+    },
+    /// A bracket is followed by neither `'` nor `*]`.
     #[error("found no key after the '[' at byte {at}; write a key in single quotes, as in ['key'], or [*]")]
-    NoKey { at: usize },
+    NoKey {
+        /// Offset of the bracket.
+        at: usize,
+    },
+    /// A key in brackets does not end with `']`.
     #[error("found no end of the key that begins at byte {at}; it ends with ']")]
-    OpenKey { at: usize },
+    OpenKey {
+        /// Offset of the opening bracket.
+        at: usize,
+    },
+    /// In a key, a backslash precedes a character other than `'` and `\\`.
     #[error("key that begins at byte {at} has a backslash before something else than ' or \\")]
-    BadEscape { at: usize },
+    BadEscape {
+        /// Offset of the opening bracket.
+        at: usize,
+    },
+    /// The last step is `[*]`.
     #[error("must not end with [*]; name the field of each entry, or gate the map or list as a whole")]
     EndsWithEach,
 }

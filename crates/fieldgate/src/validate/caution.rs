@@ -114,8 +114,9 @@ fn fields_of_gone(gate: &Gate, new: &Stanza) -> String {
     let off = || new.gates.iter().map(|located| &located.gate).filter(|gate| !gate.is_on());
     let is_off = |path: &Path| off().any(|gate| gate.field_paths.iter().any(|other| other.covers_all(path)));
     let on: Vec<String> = gate.field_paths.iter().filter(|path| !is_off(path)).map(Path::to_string).collect();
-    match on.is_empty() {
-        true => "others keep its fields off".to_owned(),
-        false => format!("its fields are on: {}", on.join(", ")),
+    if on.is_empty() {
+        "others keep its fields off".to_owned()
+    } else {
+        format!("its fields are on: {}", on.join(", "))
     }
 }

@@ -29,12 +29,12 @@ pub(crate) struct Subject {
 }
 
 impl Subject {
-    pub fn range(&self) -> KeyRange<'_> {
+    pub(crate) fn range(&self) -> KeyRange<'_> {
         KeyRange::new(&self.key, &self.range_end)
     }
 
     /// Whether a change is to be told, given that its key is.
-    pub fn wants(&self, is_delete: bool) -> bool {
+    pub(crate) fn wants(&self, is_delete: bool) -> bool {
         let filtered = if is_delete { self.filters.no_delete } else { self.filters.no_put };
         !filtered
     }
@@ -53,14 +53,14 @@ pub(crate) struct Audience {
 }
 
 impl Audience {
-    pub fn wants(&self, revision: i64, is_delete: bool) -> bool {
+    pub(crate) fn wants(&self, revision: i64, is_delete: bool) -> bool {
         revision >= self.start_revision && self.subject.wants(is_delete)
     }
 }
 
 impl Hub {
     /// Lets a watcher be told of every revision from now on.
-    pub fn join(&mut self, inner: &mut Inner, watcher: &Arc<Watcher>) -> Slot {
+    pub(crate) fn join(&mut self, inner: &mut Inner, watcher: &Arc<Watcher>) -> Slot {
         let known = inner.audiences.get(&watcher.subject).copied();
         if let Some(slot) = known
             && let Some(audience) = self.synced.get_mut(slot)
@@ -75,11 +75,11 @@ impl Hub {
     }
 
     /// Lets a watcher wait for a revision that is still to come; it does so alone.
-    pub fn await_start(&mut self, watcher: &Arc<Watcher>) -> Slot {
+    pub(crate) fn await_start(&mut self, watcher: &Arc<Watcher>) -> Slot {
         self.open(watcher, watcher.start_revision)
     }
 
-    pub fn leave(&mut self, inner: &mut Inner, slot: Slot, watcher: &Arc<Watcher>) {
+    pub(crate) fn leave(&mut self, inner: &mut Inner, slot: Slot, watcher: &Arc<Watcher>) {
         let Some(audience) = self.synced.get_mut(slot) else { return };
         let left = |member: &&Arc<Watcher>| !Arc::ptr_eq(member, watcher);
         audience.members = audience.members.iter().filter(left).cloned().collect();
@@ -89,7 +89,7 @@ impl Hub {
     }
 
     /// Nobody of the audience is told any more.
-    pub fn close(&mut self, inner: &mut Inner, slot: Slot, subject: &Subject) -> Option<Audience> {
+    pub(crate) fn close(&mut self, inner: &mut Inner, slot: Slot, subject: &Subject) -> Option<Audience> {
         if inner.audiences.get(subject) == Some(&slot) {
             inner.audiences.remove(subject);
         }

@@ -36,7 +36,7 @@ struct Pass<'a> {
 
 impl Shared {
     /// Reads a stretch of history for some watchers of a stream, each given with the first revision it has not seen.
-    pub fn catch_up(&self, stream: &StreamShared, turn: Vec<(Arc<Watcher>, i64)>) {
+    pub(crate) fn catch_up(&self, stream: &StreamShared, turn: Vec<(Arc<Watcher>, i64)>) {
         let Some(from) = turn.iter().map(|(_, min)| *min).min() else { return };
         let (current, values) = self.snapshot();
         let mut pass = Pass::new(&turn, self.options.watch_catch_up_bytes_max, self.options.watch_catch_up_changes_max);

@@ -28,7 +28,7 @@ pub(crate) struct Event {
 
 impl Event {
     /// From a record of bucket `key`. `None` if it is not one.
-    pub fn new(revision: i64, is_delete: bool, raw: &[u8]) -> Option<Self> {
+    pub(crate) fn new(revision: i64, is_delete: bool, raw: &[u8]) -> Option<Self> {
         let kv = KvFields::parse(raw)?;
         let is_create = !is_delete && kv.create_revision == kv.mod_revision;
         let (plain, kv_at) = if is_delete {
@@ -42,17 +42,17 @@ impl Event {
     }
 
     /// Bytes it holds on to.
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.plain.len()
     }
 
     /// The encoded event.
-    pub fn bytes(&self) -> Bytes {
+    pub(crate) fn bytes(&self) -> Bytes {
         self.plain.clone()
     }
 
     /// The encoded event with what the key was before, unless that is compacted by now.
-    pub fn bytes_with_previous(&self, store: &Shared) -> Bytes {
+    pub(crate) fn bytes_with_previous(&self, store: &Shared) -> Bytes {
         if self.is_create {
             return self.plain.clone();
         }

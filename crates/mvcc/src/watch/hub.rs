@@ -21,7 +21,7 @@ pub(crate) struct Hub {
 
 impl Shared {
     /// Makes the changes of a request visible, and queues their events. `keys` are those of the changes.
-    pub fn publish(&self, tail: Tail, keys: Vec<Bytes>) {
+    pub(crate) fn publish(&self, tail: Tail, keys: Vec<Bytes>) {
         let tail = Arc::new(tail);
         let mut hub = self.hub.lock();
         {
@@ -47,7 +47,7 @@ impl Hub {
     }
 
     /// The members have to read history from a revision on.
-    pub fn fall_behind(&mut self, store: &Shared, slot: Slot, revision: i64) {
+    pub(crate) fn fall_behind(&mut self, store: &Shared, slot: Slot, revision: i64) {
         let Some(audience) = self.synced.get(slot) else { return };
         let (stream, subject) = (audience.stream.clone(), audience.subject.clone());
         let mut inner = stream.inner.lock();

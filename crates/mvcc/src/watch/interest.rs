@@ -27,25 +27,25 @@ impl<T> Default for Interest<T> {
 }
 
 impl<T> Interest<T> {
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.slots.len() == self.free.len()
     }
 
-    pub fn get(&self, slot: Slot) -> Option<&T> {
+    pub(crate) fn get(&self, slot: Slot) -> Option<&T> {
         self.slots.get(slot.0 as usize)?.as_ref()
     }
 
-    pub fn get_mut(&mut self, slot: Slot) -> Option<&mut T> {
+    pub(crate) fn get_mut(&mut self, slot: Slot) -> Option<&mut T> {
         self.slots.get_mut(slot.0 as usize)?.as_mut()
     }
 
     /// Those that are taken now.
-    pub fn slots(&self) -> Vec<Slot> {
+    pub(crate) fn slots(&self) -> Vec<Slot> {
         let taken = |(at, slot): (usize, &Option<T>)| slot.as_ref().map(|_| Slot(at as u32));
         self.slots.iter().enumerate().filter_map(taken).collect()
     }
 
-    pub fn insert(&mut self, key: &Bytes, range_end: &Bytes, watcher: T) -> Slot {
+    pub(crate) fn insert(&mut self, key: &Bytes, range_end: &Bytes, watcher: T) -> Slot {
         let slot = self.free.pop().unwrap_or_else(|| {
             self.slots.push(None);
             self.slots.len() as u32 - 1
@@ -58,7 +58,7 @@ impl<T> Interest<T> {
         Slot(slot)
     }
 
-    pub fn remove(&mut self, key: &Bytes, range_end: &Bytes, slot: Slot) -> Option<T> {
+    pub(crate) fn remove(&mut self, key: &Bytes, range_end: &Bytes, slot: Slot) -> Option<T> {
         let watcher = self.slots.get_mut(slot.0 as usize)?.take()?;
         self.free.push(slot.0);
         match KeyRange::new(key, range_end).end {
@@ -76,7 +76,7 @@ impl<T> Interest<T> {
     }
 
     /// Calls `f` on each watcher of a key.
-    pub fn each(&self, key: &[u8], f: &mut dyn FnMut(Slot, &T)) {
+    pub(crate) fn each(&self, key: &[u8], f: &mut dyn FnMut(Slot, &T)) {
         let mut give = |slots: &[u32]| {
             for &slot in slots {
                 if let Some(watcher) = self.get(Slot(slot)) {

@@ -37,11 +37,11 @@ pub(crate) enum Events {
 }
 
 impl Events {
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.as_slice().is_empty()
     }
 
-    pub fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         self.as_slice().iter().map(|e| e.len()).sum()
     }
 
@@ -56,7 +56,7 @@ impl Events {
         }
     }
 
-    pub fn as_slice(&self) -> &[Arc<Event>] {
+    pub(crate) fn as_slice(&self) -> &[Arc<Event>] {
         match self {
             Events::One(event) => std::slice::from_ref(event),
             Events::Many(events) => events,
@@ -104,7 +104,7 @@ pub(crate) struct Entry {
 
 impl Entry {
     /// Whether it has, or has queued, all that it is to be told up to the revision.
-    pub fn is_synced_at(&self, revision: i64) -> bool {
+    pub(crate) fn is_synced_at(&self, revision: i64) -> bool {
         matches!(self.state, State::Synced(_)) && revision >= self.watcher.start_revision
     }
 }
@@ -146,7 +146,7 @@ pub(crate) enum Queued {
 
 impl Queued {
     /// How many events watchers will get of it.
-    pub fn pending(&self) -> usize {
+    pub(crate) fn pending(&self) -> usize {
         match self {
             Queued::Events { members, events, .. } => members.len() * events.as_slice().len(),
             _ => 0,
@@ -163,11 +163,11 @@ impl Queued {
 
 impl Watcher {
     /// Whether an event is for it, given that the key is.
-    pub fn wants(&self, revision: i64, is_delete: bool) -> bool {
+    pub(crate) fn wants(&self, revision: i64, is_delete: bool) -> bool {
         revision >= self.start_revision && self.subject.wants(is_delete)
     }
 
-    pub fn is_active(&self) -> bool {
+    pub(crate) fn is_active(&self) -> bool {
         !self.cancelled.load(Ordering::Relaxed)
     }
 }
@@ -175,7 +175,7 @@ impl Watcher {
 impl Audience {
     /// Queues the events of a new revision. `false` if there is no room. `inner` is that of its stream; who locked it
     /// wakes the stream.
-    pub fn offer(&self, store: &Shared, inner: &mut Inner, events: Events, revision: i64) -> bool {
+    pub(crate) fn offer(&self, store: &Shared, inner: &mut Inner, events: Events, revision: i64) -> bool {
         let options = &store.options;
         let (count, bytes) = (events.as_slice().len(), events.bytes());
         let too_large = inner.queue_bytes + bytes > options.watch_queue_bytes_max && !inner.queue.is_empty();
@@ -195,7 +195,7 @@ impl Audience {
 
 impl StreamShared {
     /// Notifies, if the stream waits for it.
-    pub fn wake(&self, mut inner: MutexGuard<'_, Inner>, options: &Options) {
+    pub(crate) fn wake(&self, mut inner: MutexGuard<'_, Inner>, options: &Options) {
         let notify = inner.armed || inner.hushed && inner.is_half_full(options);
         if notify {
             (inner.armed, inner.hushed) = (false, false);
@@ -208,7 +208,7 @@ impl StreamShared {
 }
 
 impl Inner {
-    pub fn choose_id(&mut self, wanted: i64) -> Result<i64, WatchError> {
+    pub(crate) fn choose_id(&mut self, wanted: i64) -> Result<i64, WatchError> {
         if wanted != 0 {
             let taken = self.watchers.contains_key(&wanted);
             return if taken { Err(WatchError::DuplicateId) } else { Ok(wanted) };
@@ -220,7 +220,7 @@ impl Inner {
         Ok(self.next_id - 1)
     }
 
-    pub fn push(&mut self, queued: Queued) {
+    pub(crate) fn push(&mut self, queued: Queued) {
         self.queue_bytes += queued.bytes();
         self.pushed += 1;
         if let Queued::Progress { .. } = queued {
@@ -259,11 +259,11 @@ impl Inner {
     }
 
     /// Whether it is time to take, for who wants to let events gather.
-    pub fn is_half_full(&self, options: &Options) -> bool {
+    pub(crate) fn is_half_full(&self, options: &Options) -> bool {
         self.queue.len() >= options.watch_queue_items_max / 2 || self.queue_bytes >= options.watch_queue_bytes_max / 2
     }
 
-    pub fn set_unsynced(&mut self, id: i64, min_revision: i64) {
+    pub(crate) fn set_unsynced(&mut self, id: i64, min_revision: i64) {
         if let Some(entry) = self.watchers.get_mut(&id) {
             entry.state = State::Unsynced;
             self.unsynced.insert(id, Unsynced { min_revision, queued_before: self.pushed });
@@ -271,16 +271,16 @@ impl Inner {
     }
 
     /// Whether the watcher is there, and is this one.
-    pub fn is_unsynced(&self, watcher: &Arc<Watcher>) -> bool {
+    pub(crate) fn is_unsynced(&self, watcher: &Arc<Watcher>) -> bool {
         let same = |entry: &Entry| Arc::ptr_eq(&entry.watcher, watcher);
         self.unsynced.contains_key(&watcher.id) && self.watchers.get(&watcher.id).is_some_and(same)
     }
 
-    pub fn set_synced(&mut self, id: i64, slot: Slot) {
+    pub(crate) fn set_synced(&mut self, id: i64, slot: Slot) {
         self.leave_unsynced(id, State::Synced(slot));
     }
 
-    pub fn set_compacted(&mut self, id: i64) {
+    pub(crate) fn set_compacted(&mut self, id: i64) {
         self.leave_unsynced(id, State::Compacted);
     }
 
@@ -291,7 +291,7 @@ impl Inner {
         }
     }
 
-    pub fn take(&mut self) -> Option<Queued> {
+    pub(crate) fn take(&mut self) -> Option<Queued> {
         if let Some(queued) = self.ready.pop_front() {
             return Some(queued);
         }
@@ -316,7 +316,7 @@ impl Inner {
     }
 
     /// Whom to read history for now: one after the other gets a turn, and all that are ahead of it come along.
-    pub fn take_turn(&mut self) -> Option<Vec<(Arc<Watcher>, i64)>> {
+    pub(crate) fn take_turn(&mut self) -> Option<Vec<(Arc<Watcher>, i64)>> {
         if !self.ready.is_empty() || !(self.history_next || self.queue.is_empty()) {
             return None;
         }

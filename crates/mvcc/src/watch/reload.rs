@@ -6,7 +6,7 @@ use crate::store::Shared;
 impl Shared {
     /// Lets all watchers that have everything before revision `from` read the rest, up to `newest`, from history. Those
     /// that wait for a later revision go on waiting.
-    pub fn turn_to_history(&self, hub: &mut Hub, from: i64, newest: i64) {
+    pub(crate) fn turn_to_history(&self, hub: &mut Hub, from: i64, newest: i64) {
         for slot in hub.synced.slots() {
             let Some(audience) = hub.synced.get(slot) else { continue };
             let min_revision = from.max(audience.start_revision);

@@ -18,17 +18,14 @@ pub(crate) struct Round {
 }
 
 impl Round {
-    pub fn new(store: &Shared, members: Members, events: &[Arc<Event>], revision: i64) -> Round {
+    pub(super) fn new(store: &Shared, members: Members, events: &[Arc<Event>], revision: i64) -> Round {
         let prev_kv = members.first().is_some_and(|watcher| watcher.subject.prev_kv);
-        let encoded = |event: &Arc<Event>| match prev_kv {
-            true => event.bytes_with_previous(store),
-            false => event.bytes(),
-        };
+        let encoded = |event: &Arc<Event>| if prev_kv { event.bytes_with_previous(store) } else { event.bytes() };
         Round { events: events.iter().map(encoded).collect(), members: Some(members), next: 0, revision }
     }
 
     /// For the next member that has not ended meanwhile. `None`: all were given theirs, and nothing is held any more.
-    pub fn next(&mut self) -> Option<WatchItem> {
+    pub(super) fn next(&mut self) -> Option<WatchItem> {
         let members = self.members.as_ref()?;
         while let Some(watcher) = members.get(self.next) {
             self.next += 1;

@@ -10,12 +10,12 @@ use super::State;
 
 /// The alarms that are on, by kind and member.
 #[derive(Debug, Default)]
-pub struct Alarms {
+pub(crate) struct Alarms {
     on: RwLock<BTreeSet<(i32, u64)>>,
 }
 
 impl Alarms {
-    pub fn new(alarms: impl IntoIterator<Item = AlarmMember>) -> Alarms {
+    pub(crate) fn new(alarms: impl IntoIterator<Item = AlarmMember>) -> Alarms {
         Alarms { on: RwLock::new(alarms.into_iter().map(|a| (a.alarm, a.member_id)).collect()) }
     }
 
@@ -26,16 +26,16 @@ impl Alarms {
         Ok(())
     }
 
-    pub fn no_space(&self) -> bool {
+    pub(crate) fn no_space(&self) -> bool {
         self.has(AlarmType::Nospace)
     }
 
-    pub fn corrupt(&self) -> bool {
+    pub(crate) fn corrupt(&self) -> bool {
         self.has(AlarmType::Corrupt)
     }
 
     /// Those of one kind, or all.
-    pub fn list(&self, kind: AlarmType) -> Vec<AlarmMember> {
+    pub(crate) fn list(&self, kind: AlarmType) -> Vec<AlarmMember> {
         let on = self.on.read();
         on.iter()
             .filter(|(alarm, _)| kind == AlarmType::None || *alarm == kind as i32)

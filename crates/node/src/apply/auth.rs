@@ -13,7 +13,7 @@ use crate::{
     users::Users,
 };
 
-pub struct Auth {
+pub(crate) struct Auth {
     pub users: Arc<Users>,
     /// Passwords that an entry carries plainly, as those of etcd 3.4 do, are hashed with a salt of this member's own.
     pub salt: fn() -> Result<Salt, String>,

@@ -15,7 +15,7 @@ pub mod quota;
 #[cfg(test)]
 mod required_tests;
 
-use std::{sync::Arc, time::Instant};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use failpoint::failpoint;
@@ -32,9 +32,9 @@ use proto::{
 use storage::{Backend, Batch};
 use tokio::sync::oneshot;
 
+pub(crate) use self::{alarm::Alarms, auth::Auth};
 pub use self::{
-    alarm::Alarms,
-    auth::{Auth, AuthAnswer},
+    auth::AuthAnswer,
     gate::{Gates, change_record},
     increment::IncrementError,
     quota::Quota,
@@ -93,7 +93,7 @@ pub(crate) enum Effect {
 }
 
 /// The replicated state of a member, and what apply needs to know of the member itself.
-pub struct State {
+pub(crate) struct State {
     pub backend: Backend,
     pub store: Arc<mvcc::Store>,
     pub lessor: Arc<Mutex<::lease::Lessor>>,
@@ -162,11 +162,11 @@ impl State {
             return Ok(Outcome { request_id, result: Err(ApplyError::FeatureOff(off)), effect: Effect::None });
         }
         let mut effect = Effect::None;
-        let (begin, name) = (Instant::now(), request_name(&request));
+        let (begin, name) = (self.time.now(), request_name(&request));
         let result = self.dispatch(batch, entry.index(), request, &mut effect)?;
         // As in etcd: that a revision is gone is an answer, and no failure.
         let success = matches!(result, Ok(_) | Err(ApplyError::Mvcc(mvcc::Error::Compacted { .. })));
-        self.observer.applied(name, success, begin.elapsed());
+        self.observer.applied(name, success, self.time.now().saturating_duration_since(begin));
         if let Err(ApplyError::Mvcc(error @ mvcc::Error::Missing { .. })) = &result {
             // Only this member's file is damaged: others would answer otherwise.
             return Err(FatalError::Damaged { index: entry.index(), what: error.to_string() });

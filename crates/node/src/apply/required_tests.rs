@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use harness::TempDir;
 use membership::{ClusterId, Member, MemberId};
 use proto::{
     Version,
@@ -12,7 +13,6 @@ use proto::{
     },
     membershippb::{Attributes, ClusterMemberAttrSetRequest, ClusterVersionSetRequest},
 };
-use harness::TempDir;
 
 use super::*;
 

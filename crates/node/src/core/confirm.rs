@@ -25,7 +25,7 @@ const TERM_MARK: &[u8] = b"term";
 impl Core {
     /// Asks for an index at which a read is linearizable. `context` must never be used twice, by no member: the core
     /// would take a late confirmation of the first for one of the second.
-    pub fn handle_read_index(&mut self, context: u64) {
+    pub(crate) fn handle_read_index(&mut self, context: u64) {
         let mut message = Message::default();
         message.set_msg_type(MessageType::MsgReadIndex);
         let entry = raft::eraftpb::Entry { data: context.to_be_bytes().to_vec().into(), ..Default::default() };

@@ -33,7 +33,7 @@ pub(crate) enum Refused {
 
 impl Core {
     /// A message from another member.
-    pub fn handle_message(&mut self, message: &raftpb::Message) -> Result<(), Refused> {
+    pub(crate) fn handle_message(&mut self, message: &raftpb::Message) -> Result<(), Refused> {
         let Some(mut core) = convert::message_to_core(message) else { return Err(Refused::Local(message.r#type())) };
         self.check(&core)?;
         if self.raw.raft.state != StateRole::Leader && !self.may_forward(&mut core) {

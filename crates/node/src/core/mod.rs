@@ -94,7 +94,7 @@ pub(crate) struct Core {
 }
 
 impl Core {
-    pub fn new(options: &CoreOptions, mut store: LogStore, logger: &Logger) -> raft::Result<Core> {
+    pub(crate) fn new(options: &CoreOptions, mut store: LogStore, logger: &Logger) -> raft::Result<Core> {
         store.set_applied(options.applied);
         let config = Config {
             id: options.id,
@@ -124,7 +124,7 @@ impl Core {
     }
 
     /// A member that alone decides need not wait for an election timeout, once it has applied who decides.
-    pub fn lead_if_alone(&mut self) {
+    pub(crate) fn lead_if_alone(&mut self) {
         let raft = &self.raw.raft;
         let leads = raft.state == StateRole::Leader;
         let log = &raft.raft_log;
@@ -135,18 +135,18 @@ impl Core {
         }
     }
 
-    pub fn handle_tick(&mut self) {
+    pub(crate) fn handle_tick(&mut self) {
         self.raw.tick();
         self.draw_timeout();
         self.say_farewell();
     }
 
     /// Proposes entries, all or none. Without a leader they are refused; a follower sends them to the leader.
-    pub fn handle_proposals(&mut self, data: Vec<Bytes>) -> raft::Result<()> {
+    pub(crate) fn handle_proposals(&mut self, data: Vec<Bytes>) -> raft::Result<()> {
         self.propose(data.into_iter().map(convert::proposal).collect())
     }
 
-    pub fn handle_conf_change_proposal(&mut self, change: Bytes) -> raft::Result<()> {
+    pub(crate) fn handle_conf_change_proposal(&mut self, change: Bytes) -> raft::Result<()> {
         self.propose(vec![convert::conf_change_proposal(change)])
     }
 
@@ -159,18 +159,18 @@ impl Core {
     }
 
     /// Whether a configuration change may still be under way: the crate would make nothing of another one.
-    pub fn awaits_conf_change(&self) -> bool {
+    pub(crate) fn awaits_conf_change(&self) -> bool {
         self.raw.raft.state == StateRole::Leader && self.raw.raft.has_pending_conf()
     }
 
-    pub fn handle_applied(&mut self, index: u64) {
+    pub(crate) fn handle_applied(&mut self, index: u64) {
         if index > self.raw.raft.raft_log.applied() {
             self.raw.advance_apply_to(index);
             self.raw.mut_store().set_applied(index);
         }
     }
 
-    pub fn handle_conf_change(&mut self, change: &ConfChange) -> raft::Result<raftpb::ConfState> {
+    pub(crate) fn handle_conf_change(&mut self, change: &ConfChange) -> raft::Result<raftpb::ConfState> {
         let state: ConfState = self.raw.apply_conf_change(change)?;
         let out = convert::conf_state_from_core(&state);
         self.raw.mut_store().set_conf_state(state);
@@ -205,19 +205,19 @@ impl Core {
         raft.msgs.extend(self.farewell.iter().cloned());
     }
 
-    pub fn handle_unreachable(&mut self, id: u64) {
+    pub(crate) fn handle_unreachable(&mut self, id: u64) {
         self.raw.report_unreachable(id);
     }
 
-    pub fn handle_snapshot_sent(&mut self, id: u64, sent: bool) {
+    pub(crate) fn handle_snapshot_sent(&mut self, id: u64, sent: bool) {
         self.raw.report_snapshot(id, if sent { SnapshotStatus::Finish } else { SnapshotStatus::Failure });
     }
 
-    pub fn handle_transfer(&mut self, to: u64) {
+    pub(crate) fn handle_transfer(&mut self, to: u64) {
         self.raw.transfer_leader(to);
     }
 
-    pub fn take_work(&mut self) -> Option<Work> {
+    pub(crate) fn take_work(&mut self) -> Option<Work> {
         self.begin_reads();
         if !self.raw.has_ready() {
             return None;
@@ -243,7 +243,7 @@ impl Core {
     }
 
     /// The work is on disk.
-    pub fn handle_persisted(&mut self, mut work: Work) -> Persisted {
+    pub(crate) fn handle_persisted(&mut self, mut work: Work) -> Persisted {
         if let Some(state) = work.ready.hs().cloned() {
             self.raw.mut_store().set_hard_state(state);
         }
@@ -272,25 +272,25 @@ impl Core {
     }
 
     /// Forgets log entries up to `index`, keeping `keep` of them for members that lag.
-    pub fn compact(&mut self, index: u64, keep: u64) {
+    pub(crate) fn compact(&mut self, index: u64, keep: u64) {
         self.raw.mut_store().compact(index.saturating_sub(keep));
     }
 
     /// What is in the log after `index`.
-    pub fn entries_after(&self, index: u64) -> impl Iterator<Item = raftpb::Entry> + '_ {
+    pub(crate) fn entries_after(&self, index: u64) -> impl Iterator<Item = raftpb::Entry> + '_ {
         self.raw.store().entries_after(index).map(convert::entry_from_core)
     }
 
-    pub fn log_len(&self) -> usize {
+    pub(crate) fn log_len(&self) -> usize {
         self.raw.store().len()
     }
 
-    pub fn has_other_members(&self) -> bool {
+    pub(crate) fn has_other_members(&self) -> bool {
         self.raw.raft.prs().iter().any(|(id, _)| *id != self.raw.raft.id)
     }
 
     /// How far each member's log is known to match the leader's. Empty on others.
-    pub fn progress(&self) -> Vec<(u64, u64)> {
+    pub(crate) fn progress(&self) -> Vec<(u64, u64)> {
         let raft = &self.raw.raft;
         if raft.state != StateRole::Leader {
             return Vec::new();
@@ -298,7 +298,7 @@ impl Core {
         raft.prs().iter().map(|(id, progress)| (*id, progress.matched)).collect()
     }
 
-    pub fn status(&self) -> CoreStatus {
+    pub(crate) fn status(&self) -> CoreStatus {
         let raft = &self.raw.raft;
         let is_leader = raft.state == StateRole::Leader;
         CoreStatus {

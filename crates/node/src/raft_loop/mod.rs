@@ -159,7 +159,7 @@ struct Proposal {
 }
 
 impl<L: Log> RaftLoop<L> {
-    pub fn new(parts: RaftParts<L>) -> RaftLoop<L> {
+    pub(crate) fn new(parts: RaftParts<L>) -> RaftLoop<L> {
         let now = parts.time.now();
         RaftLoop {
             parts,
@@ -178,7 +178,7 @@ impl<L: Log> RaftLoop<L> {
     }
 
     /// Runs until stopped or until the log cannot be written.
-    pub fn run(mut self) {
+    pub(crate) fn run(mut self) {
         if let Err(error) = self.serve() {
             self.parts.shared.fail(error);
         }
@@ -201,18 +201,18 @@ impl<L: Log> RaftLoop<L> {
     }
 
     /// When to look although nothing comes in.
-    pub fn next_look(&self) -> Instant {
+    pub(crate) fn next_look(&self) -> Instant {
         self.reads.deadline().map_or(self.next_tick, |deadline| deadline.min(self.next_tick))
     }
 
     /// Entries that the log holds at the start. Those that are not applied yet may change the cluster version.
-    pub fn note_log(&mut self, entries: &[raftpb::Entry]) {
+    pub(crate) fn note_log(&mut self, entries: &[raftpb::Entry]) {
         self.versions_ahead.note(entries);
         self.versions_ahead.applied(self.parts.shared.applied.index());
     }
 
     /// The work that is there at the start.
-    pub fn begin(&mut self, now: Instant) -> Result<(), FatalError> {
+    pub(crate) fn begin(&mut self, now: Instant) -> Result<(), FatalError> {
         self.now = now;
         self.next_tick = now + self.parts.tick;
         self.work()
@@ -220,7 +220,7 @@ impl<L: Log> RaftLoop<L> {
 
     /// One pass: `first` and all inputs that have arrived, the ticks that are due, and the work that follows. True when
     /// asked to stop, and done with that. Time is what it is told, so that a simulator can tell it.
-    pub fn pass(&mut self, first: Option<Input>, now: Instant) -> Result<bool, FatalError> {
+    pub(crate) fn pass(&mut self, first: Option<Input>, now: Instant) -> Result<bool, FatalError> {
         self.now = now;
         self.parts.shared.ticked.at(now);
         let stop = self.take_inputs(first)?;

@@ -115,7 +115,7 @@ impl<L: Log> RaftLoop<L> {
     }
 
     /// A configuration change has been applied; the core must follow.
-    pub fn conf_change(&mut self, change: &raft::eraftpb::ConfChange) -> Result<raftpb::ConfState, FatalError> {
+    pub(crate) fn conf_change(&mut self, change: &raft::eraftpb::ConfChange) -> Result<raftpb::ConfState, FatalError> {
         // Reads may not rely on this member alone from before the core knows of another voter.
         self.parts.shared.clear_sole_leader();
         self.parts.core.handle_conf_change(change).map_err(|e| FatalError::Core(e.to_string()))
@@ -137,7 +137,7 @@ impl<L: Log> RaftLoop<L> {
     }
 
     /// For members of an older version nothing newer may be left in the log. Returns the last entry that is.
-    pub fn cut_log(&mut self, record: &walpb::Snapshot, version: Version) -> Result<Option<u64>, FatalError> {
+    pub(crate) fn cut_log(&mut self, record: &walpb::Snapshot, version: Version) -> Result<Option<u64>, FatalError> {
         self.snapshot(record)?;
         self.cut_to = self.cut_to.max(record.index());
         self.compact();

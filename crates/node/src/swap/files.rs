@@ -9,20 +9,20 @@ use std::{
 
 use super::SwapError;
 
-pub fn failed<'a>(what: &'static str, path: &'a Path) -> impl FnOnce(io::Error) -> SwapError + 'a {
+pub(super) fn failed<'a>(what: &'static str, path: &'a Path) -> impl FnOnce(io::Error) -> SwapError + 'a {
     move |source| SwapError::Io { what, path: path.into(), source }
 }
 
-pub fn create(dir: &Path) -> Result<(), SwapError> {
+pub(super) fn create(dir: &Path) -> Result<(), SwapError> {
     DirBuilder::new().recursive(true).mode(0o700).create(dir).map_err(failed("create", dir))
 }
 
-pub fn sync(dir: &Path) -> Result<(), SwapError> {
+pub(super) fn sync(dir: &Path) -> Result<(), SwapError> {
     File::open(dir).and_then(|dir| dir.sync_all()).map_err(failed("sync", dir))
 }
 
 /// A small file, whole or not at all.
-pub fn write_synced(path: &Path, contents: &[u8]) -> Result<(), SwapError> {
+pub(super) fn write_synced(path: &Path, contents: &[u8]) -> Result<(), SwapError> {
     let temporary = path.with_extension("tmp");
     let write = || {
         let mut file = File::options().write(true).create(true).truncate(true).mode(0o600).open(&temporary)?;
@@ -34,12 +34,12 @@ pub fn write_synced(path: &Path, contents: &[u8]) -> Result<(), SwapError> {
     path.parent().map_or(Ok(()), sync)
 }
 
-pub fn rename(from: &Path, to: &Path) -> Result<(), SwapError> {
+pub(super) fn rename(from: &Path, to: &Path) -> Result<(), SwapError> {
     fs::rename(from, to).map_err(failed("rename to", to))
 }
 
 /// Moves what is in a directory to another one, but for what `stays`, and syncs both. A second call does what is left.
-pub fn move_to(from: &Path, to: &Path, stays: impl Fn(&str) -> bool) -> Result<(), SwapError> {
+pub(super) fn move_to(from: &Path, to: &Path, stays: impl Fn(&str) -> bool) -> Result<(), SwapError> {
     for path in list(from)? {
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         if !stays(&name) {
@@ -57,7 +57,7 @@ fn list(dir: &Path) -> Result<Vec<PathBuf>, SwapError> {
     Ok(paths)
 }
 
-pub fn remove_all(dir: &Path) {
+pub(super) fn remove_all(dir: &Path) {
     match fs::remove_dir_all(dir) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => {
             tracing::warn!(path = %dir.display(), %error, "failed to remove");

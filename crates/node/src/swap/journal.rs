@@ -24,25 +24,25 @@ const DB: &str = "db";
 
 /// That the new files are whole and shall be in place; and where.
 #[derive(Debug, Serialize, Deserialize)]
-pub struct Journal {
+pub(super) struct Journal {
     /// The log's directory, if it is not under `member`.
     pub wal: Option<PathBuf>,
 }
 
 impl Journal {
-    pub fn to_json(&self) -> Vec<u8> {
+    pub(super) fn to_json(&self) -> Vec<u8> {
         serde_json::to_vec(self).unwrap_or_default()
     }
 
-    pub fn from_json(json: &[u8]) -> serde_json::Result<Journal> {
+    pub(super) fn from_json(json: &[u8]) -> serde_json::Result<Journal> {
         serde_json::from_slice(json)
     }
 
-    pub fn write(&self, root: &Path) -> Result<(), SwapError> {
+    pub(super) fn write(&self, root: &Path) -> Result<(), SwapError> {
         write_synced(&root.join(JOURNAL), &self.to_json())
     }
 
-    pub fn read(root: &Path) -> Result<Option<Journal>, SwapError> {
+    pub(super) fn read(root: &Path) -> Result<Option<Journal>, SwapError> {
         let path = root.join(JOURNAL);
         match fs::read(&path) {
             Ok(json) => {
@@ -55,7 +55,7 @@ impl Journal {
     }
 }
 
-pub fn parked(root: &Path) -> PathBuf {
+pub(super) fn parked(root: &Path) -> PathBuf {
     root.join(PARKED)
 }
 
@@ -75,7 +75,7 @@ type Step = fn(&Places) -> Result<(), SwapError>;
 const STEPS: &[Step] = &[park, old_snap_out, old_wal_out, new_wal_in, new_snap_in, database_in, journal_away];
 
 /// Does all steps that are not done yet.
-pub fn finish(dir: &DataDir, root: &Path) -> Result<(), SwapError> {
+pub(super) fn finish(dir: &DataDir, root: &Path) -> Result<(), SwapError> {
     let places = Places::find(dir, root)?;
     STEPS.iter().try_for_each(|step| step(&places))
 }

@@ -5,7 +5,7 @@
 //! - With the log in the data dir, `member` and `.migrate/member` change places in one rename. Before it the old files are
 //!   in place, after it the new ones.
 //! - With the log elsewhere, or where the file system cannot exchange, a journal is written first. From then on the files
-//!   are moved one by one (see [`journal`]), the old database away first and the new one in place last: between, no etcd
+//!   are moved one by one (see `journal.rs`), the old database away first and the new one in place last: between, no etcd
 //!   starts, as there is a log and no database. [`recover`] goes on where a crash has cut that off.
 //!
 //! **Invariant:** without a journal the files under `member` are whole; with one, `recover` makes them so.

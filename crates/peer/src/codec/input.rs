@@ -5,14 +5,14 @@ use bytes::{Buf, Bytes, BytesMut};
 /// A queue of bytes. As long as pieces hold whole messages nothing is copied; only a message that spans pieces is put
 /// together. Memory grows with what has arrived, never with what a length field promises.
 #[derive(Debug, Default)]
-pub struct Input {
+pub(super) struct Input {
     whole: Bytes,
     /// Used instead of `whole` once that held less than a message.
     joined: BytesMut,
 }
 
 impl Input {
-    pub fn push(&mut self, piece: Bytes) {
+    pub(super) fn push(&mut self, piece: Bytes) {
         if self.joined.is_empty() && self.whole.is_empty() {
             self.whole = piece;
             return;
@@ -24,31 +24,31 @@ impl Input {
         self.joined.extend_from_slice(&piece);
     }
 
-    pub fn len(&self) -> usize {
+    pub(super) fn len(&self) -> usize {
         self.whole.len() + self.joined.len()
     }
 
-    pub fn take(&mut self, len: usize) -> Option<Bytes> {
+    pub(super) fn take(&mut self, len: usize) -> Option<Bytes> {
         if self.len() < len {
             return None;
         }
         Some(if self.joined.is_empty() { self.whole.split_to(len) } else { self.joined.split_to(len).freeze() })
     }
 
-    pub fn take_u8(&mut self) -> Option<u8> {
+    pub(super) fn take_u8(&mut self) -> Option<u8> {
         self.front(1)?;
         let byte = self.as_slice()[0];
         self.skip(1);
         Some(byte)
     }
 
-    pub fn take_u64(&mut self) -> Option<u64> {
+    pub(super) fn take_u64(&mut self) -> Option<u64> {
         let value = self.peek_u64()?;
         self.skip(8);
         Some(value)
     }
 
-    pub fn peek_u64(&self) -> Option<u64> {
+    pub(super) fn peek_u64(&self) -> Option<u64> {
         let mut bytes = [0; 8];
         bytes.copy_from_slice(self.front(8)?);
         Some(u64::from_be_bytes(bytes))
@@ -63,7 +63,7 @@ impl Input {
     }
 
     /// `len` bytes are there: the callers have looked at them.
-    pub fn skip(&mut self, len: usize) {
+    pub(super) fn skip(&mut self, len: usize) {
         if self.joined.is_empty() { self.whole.advance(len) } else { self.joined.advance(len) }
     }
 }

@@ -20,14 +20,14 @@ use crate::{
 /// Requests of this kind are a few bytes.
 const REQUEST_BYTES_MAX: u64 = 64 << 10;
 
-pub fn members(call: &Call<'_>, member: &dyn Member, request: &Request<Incoming>) -> Reply {
+pub(super) fn members(call: &Call<'_>, member: &dyn Member, request: &Request<Incoming>) -> Reply {
     if request.method() != Method::GET {
         return Reply::method_not_allowed(Some("GET"));
     }
     Reply::json(&member_list(&member.members()), true).with_cluster(call.cluster())
 }
 
-pub fn version(call: &Call<'_>, member: &dyn Member, request: &Request<Incoming>) -> Reply {
+pub(super) fn version(call: &Call<'_>, member: &dyn Member, request: &Request<Incoming>) -> Reply {
     if request.method() != Method::GET {
         return Reply::method_not_allowed(Some("GET"));
     }
@@ -36,7 +36,7 @@ pub fn version(call: &Call<'_>, member: &dyn Member, request: &Request<Incoming>
     Reply::json(&versions, false)
 }
 
-pub async fn promote(call: &Call<'_>, member: &dyn Member, request: &Request<Incoming>) -> Reply {
+pub(super) async fn promote(call: &Call<'_>, member: &dyn Member, request: &Request<Incoming>) -> Reply {
     if request.method() != Method::POST {
         return Reply::method_not_allowed(Some("POST"));
     }
@@ -66,7 +66,7 @@ async fn promote_member(member: &dyn Member, id: MemberId, request: &Request<Inc
     }
 }
 
-pub async fn hash_kv(call: &Call<'_>, member: &dyn Member, request: Request<Incoming>) -> Reply {
+pub(super) async fn hash_kv(call: &Call<'_>, member: &dyn Member, request: Request<Incoming>) -> Reply {
     if request.method() != Method::GET {
         return Reply::method_not_allowed(Some("GET"));
     }
@@ -91,7 +91,7 @@ pub async fn hash_kv(call: &Call<'_>, member: &dyn Member, request: Request<Inco
     }
 }
 
-pub async fn renew_lease(call: &Call<'_>, member: &dyn Member, request: Request<Incoming>) -> Reply {
+pub(super) async fn renew_lease(call: &Call<'_>, member: &dyn Member, request: Request<Incoming>) -> Reply {
     let request = match lease_request::<LeaseKeepAliveRequest>(call, request).await {
         Ok(request) => request,
         Err(refusal) => return *refusal,
@@ -103,7 +103,7 @@ pub async fn renew_lease(call: &Call<'_>, member: &dyn Member, request: Request<
     }
 }
 
-pub async fn lease_time_to_live(call: &Call<'_>, member: &dyn Member, request: Request<Incoming>) -> Reply {
+pub(super) async fn lease_time_to_live(call: &Call<'_>, member: &dyn Member, request: Request<Incoming>) -> Reply {
     let request = match lease_request::<LeaseInternalRequest>(call, request).await {
         Ok(request) => request,
         Err(refusal) => return *refusal,
@@ -142,7 +142,7 @@ fn protobuf<T: prost::Message>(message: &T) -> Reply {
     Reply::bytes("application/protobuf", message.encode_to_vec().into())
 }
 
-pub async fn downgrade_enabled(call: &Call<'_>, member: &dyn Member, request: &Request<Incoming>) -> Reply {
+pub(super) async fn downgrade_enabled(call: &Call<'_>, member: &dyn Member, request: &Request<Incoming>) -> Reply {
     if request.method() != Method::GET {
         return Reply::method_not_allowed(Some("GET"));
     }

@@ -64,7 +64,7 @@ impl Call<'_> {
 }
 
 /// `POST /raft`: one message.
-pub async fn post(call: &Call<'_>, member: &dyn Member, request: Request<Incoming>) -> Reply {
+pub(super) async fn post(call: &Call<'_>, member: &dyn Member, request: Request<Incoming>) -> Reply {
     if request.method() != Method::POST {
         return Reply::method_not_allowed(Some("POST"));
     }
@@ -121,7 +121,7 @@ async fn post_message(call: &Call<'_>, member: &dyn Member, request: Request<Inc
 }
 
 /// `GET /raft/stream/{msgapp,message}/<id>`: the peer of this id reads what is sent to it, without end.
-pub fn stream(call: &Call<'_>, member: &dyn Member, request: &Request<Incoming>) -> Reply {
+pub(super) fn stream(call: &Call<'_>, member: &dyn Member, request: &Request<Incoming>) -> Reply {
     if request.method() != Method::GET {
         return Reply::method_not_allowed(Some("GET"));
     }

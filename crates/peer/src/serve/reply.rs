@@ -15,9 +15,9 @@ use crate::{
     probe,
 };
 
-pub type ReplyBody = Either<Full<Bytes>, StreamBody>;
+pub(super) type ReplyBody = Either<Full<Bytes>, StreamBody>;
 
-pub struct Reply {
+pub(super) struct Reply {
     status: StatusCode,
     headers: HeaderMap,
     body: ReplyBody,
@@ -33,7 +33,7 @@ impl Reply {
     }
 
     /// As Go's `http.Error`: the text and a newline.
-    pub fn error(status: u16, text: impl AsRef<str>) -> Reply {
+    pub(super) fn error(status: u16, text: impl AsRef<str>) -> Reply {
         let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         let body = Bytes::from(format!("{}\n", text.as_ref()));
         let reply = Reply::new(status, Some("text/plain; charset=utf-8"), Either::Left(Full::new(body)));
@@ -41,17 +41,17 @@ impl Reply {
     }
 
     /// As etcd's `HTTPError`: JSON with a message.
-    pub fn json_error(status: u16, message: &str) -> Reply {
+    pub(super) fn json_error(status: u16, message: &str) -> Reply {
         let mut reply = Reply::json(&serde_json::json!({ "message": message }), false);
         reply.status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         reply
     }
 
-    pub fn not_found() -> Reply {
+    pub(super) fn not_found() -> Reply {
         Reply::error(404, "404 page not found")
     }
 
-    pub fn method_not_allowed(allow: Option<&str>) -> Reply {
+    pub(super) fn method_not_allowed(allow: Option<&str>) -> Reply {
         let reply = Reply::error(405, "Method Not Allowed");
         match allow {
             Some(allow) => reply.with(header::ALLOW, allow),
@@ -59,12 +59,12 @@ impl Reply {
         }
     }
 
-    pub fn no_content() -> Reply {
+    pub(super) fn no_content() -> Reply {
         Reply::new(StatusCode::NO_CONTENT, None, Either::Left(Full::default()))
     }
 
     /// Go's encoder ends with a newline, its `Marshal` does not.
-    pub fn json<T: Serialize>(value: &T, newline: bool) -> Reply {
+    pub(super) fn json<T: Serialize>(value: &T, newline: bool) -> Reply {
         match serde_json::to_vec(value) {
             Ok(mut body) => {
                 if newline {
@@ -76,28 +76,28 @@ impl Reply {
         }
     }
 
-    pub fn bytes(content_type: &'static str, body: Bytes) -> Reply {
+    pub(super) fn bytes(content_type: &'static str, body: Bytes) -> Reply {
         Reply::new(StatusCode::OK, Some(content_type), Either::Left(Full::new(body)))
     }
 
-    pub fn probing() -> Reply {
+    pub(super) fn probing() -> Reply {
         Reply::bytes("text/plain; charset=utf-8", probe::answer(SystemTime::now()).into())
     }
 
-    pub fn stream(body: StreamBody) -> Reply {
+    pub(super) fn stream(body: StreamBody) -> Reply {
         Reply::new(StatusCode::OK, None, Either::Right(body))
     }
 
-    pub fn with(mut self, name: HeaderName, value: &str) -> Reply {
+    pub(super) fn with(mut self, name: HeaderName, value: &str) -> Reply {
         insert(&mut self.headers, name, value);
         self
     }
 
-    pub fn with_cluster(self, cluster: ClusterId) -> Reply {
+    pub(super) fn with_cluster(self, cluster: ClusterId) -> Reply {
         self.with(CLUSTER_ID, &cluster.to_string())
     }
 
-    pub fn into_response(self, transport: &Transport) -> Response<ReplyBody> {
+    pub(super) fn into_response(self, transport: &Transport) -> Response<ReplyBody> {
         let version = &transport.shared().options.identity.lockgate_version;
         let reply = self.with(LOCKGATE_VERSION, version);
         let mut response = Response::new(reply.body);

@@ -50,7 +50,7 @@ impl From<BodyError> for ReceiveError {
     }
 }
 
-pub async fn post(call: &Call<'_>, member: &dyn Member, request: Request<Incoming>) -> Reply {
+pub(super) async fn post(call: &Call<'_>, member: &dyn Member, request: Request<Incoming>) -> Reply {
     let observer = &call.transport.shared().observer;
     if request.method() != Method::POST {
         observer.snapshot_refused();

@@ -94,12 +94,13 @@ impl Decoder<'_> {
         }
         let mut run = Vec::new();
         while !self.tokens.next_is(b']') {
-            match field.packed {
-                true => match self.scalar(field)? {
+            if field.packed {
+                match self.scalar(field)? {
                     Scalar::Varint(number) => encode_varint(number, &mut run),
                     Scalar::Bytes(_) | Scalar::Dropped => {}
-                },
-                false => self.value(field, out, depth)?,
+                }
+            } else {
+                self.value(field, out, depth)?
             }
         }
         if !run.is_empty() {

@@ -48,10 +48,7 @@ impl Values {
         if self.scanner.at_end_of_scalar() {
             return Ok(Some(self.cut(self.scanned)));
         }
-        match self.buffer.iter().all(|&b| is_space(b)) {
-            true => Ok(None),
-            false => Err(Error::UnexpectedEof),
-        }
+        if self.buffer.iter().all(|&b| is_space(b)) { Ok(None) } else { Err(Error::UnexpectedEof) }
     }
 
     fn cut(&mut self, length: usize) -> Vec<u8> {

@@ -31,11 +31,11 @@ pub(super) struct Tokens<'a> {
 
 impl<'a> Tokens<'a> {
     /// `input` must be one well-formed value: commas and colons are skipped without a look.
-    pub fn new(input: &'a [u8]) -> Self {
+    pub(super) fn new(input: &'a [u8]) -> Self {
         Tokens { input, at: 0 }
     }
 
-    pub fn read(&mut self) -> Result<Token<'a>, Error> {
+    pub(super) fn read(&mut self) -> Result<Token<'a>, Error> {
         self.skip_separators();
         let at = self.at;
         let kind = match self.input.get(at) {
@@ -55,13 +55,13 @@ impl<'a> Tokens<'a> {
     }
 
     /// Whether the next token is this byte, `]` for instance.
-    pub fn next_is(&mut self, byte: u8) -> bool {
+    pub(super) fn next_is(&mut self, byte: u8) -> bool {
         self.skip_separators();
         self.input.get(self.at) == Some(&byte)
     }
 
     /// Reads over one value of any shape.
-    pub fn skip_value(&mut self) -> Result<(), Error> {
+    pub(super) fn skip_value(&mut self) -> Result<(), Error> {
         let mut depth = 0usize;
         loop {
             match self.read()?.kind {
@@ -75,12 +75,12 @@ impl<'a> Tokens<'a> {
         }
     }
 
-    pub fn unexpected(&self, token: &Token) -> Error {
+    pub(super) fn unexpected(&self, token: &Token) -> Error {
         self.token_error(token.at, format!("unexpected token {}", token.raw))
     }
 
     /// An error about a value at byte `at`.
-    pub fn value_error(&self, at: usize, what: String) -> Error {
+    pub(super) fn value_error(&self, at: usize, what: String) -> Error {
         let (line, column) = self.position(at);
         Error::Value { line, column, what }
     }

@@ -31,7 +31,7 @@ pub enum BeginError {
 }
 
 /// Who the member becomes; `None` if its data dir says so already: then the `initial-*` flags are not read.
-pub async fn identity(
+pub(crate) async fn identity(
     config: &Config,
     data_dir: &DataDir,
     control: &Arc<Control>,

@@ -14,7 +14,7 @@ type Answer = (MemberId, Result<HashKv, ControlError>);
 
 impl Part {
     /// Before anything is served: this member must not bring other data into the cluster than its peers have.
-    pub async fn check_at_start(&self) -> Result<(), String> {
+    pub(crate) async fn check_at_start(&self) -> Result<(), String> {
         let local = self.node.member_id();
         tracing::info!(local_member_id = %local, timeout = ?self.timeout(), "starting initial corruption check");
         let own = self.newest_hash().await.map_err(|e| format!("{local} failed to fetch hash ({e})"))?;
@@ -42,7 +42,7 @@ impl Part {
     }
 
     /// `--corrupt-check-time`: the leader compares all members with itself.
-    pub async fn watch_corruption(self, interval: Duration) {
+    pub(crate) async fn watch_corruption(self, interval: Duration) {
         loop {
             tokio::time::sleep(interval).await;
             if self.node.status().is_leader
@@ -67,7 +67,7 @@ impl Part {
     }
 
     /// Feature `CompactHashCheck`: members compact at the same revisions, and keep the hashes of what remained.
-    pub async fn watch_compactions(self, interval: Duration) {
+    pub(crate) async fn watch_compactions(self, interval: Duration) {
         let mut checked = 0;
         loop {
             tokio::time::sleep(interval).await;
@@ -135,7 +135,7 @@ impl Part {
     }
 }
 
-pub fn hash_kv(hash: &mvcc::HashKv) -> HashKv {
+pub(crate) fn hash_kv(hash: &mvcc::HashKv) -> HashKv {
     HashKv {
         revision: hash.revision,
         hash: hash.hash,

@@ -16,7 +16,7 @@ const PAUSE: Duration = Duration::from_millis(50);
 
 /// Why the leader did not answer, or what it answered.
 #[derive(Debug, thiserror::Error)]
-pub enum LeaderError {
+pub(crate) enum LeaderError {
     #[error("etcdserver: no leader")]
     NoLeader,
     #[error("etcdserver: request timed out")]
@@ -31,7 +31,7 @@ pub enum LeaderError {
 
 impl Part {
     /// Renews a lease, here or at the leader. `None` if it does not exist or has ended.
-    pub async fn renew_lease(&self, id: i64) -> Result<Option<i64>, LeaderError> {
+    pub(crate) async fn renew_lease(&self, id: i64) -> Result<Option<i64>, LeaderError> {
         let here = || async { self.node.renew_lease(id).await.map_err(LeaderError::from) };
         let there = |url: String, wait| async move { self.control.renew_lease(&url, id, wait).await.map(Some) };
         match self.at_leader(here, there).await {
@@ -41,7 +41,7 @@ impl Part {
     }
 
     /// What the leader knows of a lease. `None` if it does not exist.
-    pub async fn lease_time_to_live(
+    pub(crate) async fn lease_time_to_live(
         &self,
         request: LeaseTimeToLiveRequest,
     ) -> Result<Option<LeaseTimeToLiveResponse>, LeaderError> {
@@ -55,7 +55,7 @@ impl Part {
     }
 
     /// The same, if this member leads.
-    pub async fn lease_time_to_live_here(
+    pub(crate) async fn lease_time_to_live_here(
         &self,
         request: &LeaseTimeToLiveRequest,
     ) -> Result<Option<LeaseTimeToLiveResponse>, LeaderError> {
@@ -79,7 +79,7 @@ impl Part {
     }
 
     /// Promotes a learner, here or at the leader. Returns the members.
-    pub async fn promote_member(&self, id: MemberId) -> Result<Vec<Member>, LeaderError> {
+    pub(crate) async fn promote_member(&self, id: MemberId) -> Result<Vec<Member>, LeaderError> {
         let members = |cluster: Cluster| cluster.members().cloned().collect();
         let here = || async { Ok(members(self.promote_here(id).await?)) };
         let there = |url: String, wait| async move { self.control.promote(&url, id, None, wait).await };

@@ -12,7 +12,7 @@ const LOOKS: u32 = 3;
 
 /// Who waits for the leader to be lost. Cheap to clone.
 #[derive(Clone)]
-pub struct LeaderLost(Arc<watch::Sender<bool>>);
+pub(crate) struct LeaderLost(Arc<watch::Sender<bool>>);
 
 impl Default for LeaderLost {
     fn default() -> Self {
@@ -21,7 +21,7 @@ impl Default for LeaderLost {
 }
 
 impl LeaderLost {
-    pub fn wait(&self) -> BoxFuture<'static, ()> {
+    pub(crate) fn wait(&self) -> BoxFuture<'static, ()> {
         let mut lost = self.0.subscribe();
         async move {
             // The sender lives as long as the member.
@@ -31,7 +31,7 @@ impl LeaderLost {
     }
 
     /// Runs as long as the member does.
-    pub async fn watch(self, node: Arc<Node>, election_timeout: Duration) {
+    pub(crate) async fn watch(self, node: Arc<Node>, election_timeout: Duration) {
         let mut without = 0;
         loop {
             tokio::time::sleep(election_timeout).await;

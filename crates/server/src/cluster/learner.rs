@@ -5,14 +5,15 @@ use super::Part;
 impl Part {
     /// Logs where this member, while it is a learner, would have other features than the cluster has: once for each
     /// set of differences. It goes on all the same, and cannot be promoted.
-    pub async fn watch_learner_features(self) {
+    pub(crate) async fn watch_learner_features(self) {
         let mut changed = self.node.gates().subscribe();
         let mut told = Vec::new();
         loop {
             let cluster = self.node.cluster();
-            let differences = match cluster.is_local_learner() {
-                true => membership::gate::learner_differences(&cluster, &self.node.own_features()),
-                false => Vec::new(),
+            let differences = if cluster.is_local_learner() {
+                membership::gate::learner_differences(&cluster, &self.node.own_features())
+            } else {
+                Vec::new()
             };
             if !differences.is_empty() && differences != told {
                 let features = describe(&differences);
@@ -27,7 +28,7 @@ impl Part {
 }
 
 /// Each feature with both values, and the flag that would make them one.
-pub fn describe(differences: &[(String, bool, bool)]) -> String {
+pub(crate) fn describe(differences: &[(String, bool, bool)]) -> String {
     let each = differences.iter().map(|(name, cluster, own)| format!("{name} is {cluster} there and {own} here"));
     let flags = differences.iter().map(|(name, cluster, _)| format!("{name}={cluster}"));
     let (each, flags): (Vec<_>, Vec<_>) = (each.collect(), flags.collect());

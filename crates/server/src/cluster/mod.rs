@@ -1,23 +1,23 @@
 //! This member's part in the cluster: starting or joining it, changing it, deciding its version, asking its leader.
 
-pub mod begin;
-pub mod corruption;
+pub(crate) mod begin;
+pub(crate) mod corruption;
 mod forward;
 mod leader;
-pub mod learner;
+pub(crate) mod learner;
 mod reconfigure;
-pub mod version;
+pub(crate) mod version;
 
 use std::{sync::Arc, time::Duration};
 
-pub use self::{forward::LeaderError, leader::LeaderLost, reconfigure::ReconfigureFailure};
+pub(crate) use self::{forward::LeaderError, leader::LeaderLost, reconfigure::ReconfigureFailure};
 
 use node::Node;
 use peer::Control;
 
 /// What a member needs to act in its cluster. Cheap to clone.
 #[derive(Clone)]
-pub struct Part {
+pub(crate) struct Part {
     pub node: Arc<Node>,
     pub control: Arc<Control>,
     pub options: PartOptions,
@@ -25,7 +25,7 @@ pub struct Part {
 }
 
 #[derive(Debug, Clone, Copy)]
-pub struct PartOptions {
+pub(crate) struct PartOptions {
     /// `--strict-reconfig-check`
     pub strict_reconfig: bool,
     /// The cluster version is not raised beyond this while this member leads.
@@ -34,7 +34,7 @@ pub struct PartOptions {
 
 impl Part {
     /// How long a request to another member may take.
-    pub fn timeout(&self) -> Duration {
+    pub(crate) fn timeout(&self) -> Duration {
         self.node.request_timeout()
     }
 }

@@ -12,7 +12,7 @@ use super::Part;
 
 /// Why the members stay as they are.
 #[derive(Debug, thiserror::Error)]
-pub enum ReconfigureFailure {
+pub(crate) enum ReconfigureFailure {
     #[error(transparent)]
     Check(#[from] ReconfigureError),
     #[error(transparent)]
@@ -21,7 +21,7 @@ pub enum ReconfigureFailure {
 
 impl ReconfigureFailure {
     /// The reason as the log's decision would name it, whoever found it.
-    pub fn change_error(&self) -> Option<ChangeError> {
+    pub(crate) fn change_error(&self) -> Option<ChangeError> {
         match self {
             ReconfigureFailure::Check(ReconfigureError::Change(error)) => Some(*error),
             ReconfigureFailure::Propose(ProposeError::Apply(node::ApplyError::Membership(error))) => Some(*error),
@@ -32,7 +32,7 @@ impl ReconfigureFailure {
 
 impl Part {
     /// Adds a member that will come with these URLs.
-    pub async fn add_member(
+    pub(crate) async fn add_member(
         &self,
         peer_urls: &[String],
         is_learner: bool,
@@ -47,7 +47,7 @@ impl Part {
         Ok((member, self.change(&change).await?))
     }
 
-    pub async fn remove_member(&self, id: MemberId) -> Result<Cluster, ReconfigureFailure> {
+    pub(crate) async fn remove_member(&self, id: MemberId) -> Result<Cluster, ReconfigureFailure> {
         let cluster = self.node.cluster();
         if self.options.strict_reconfig {
             cluster.may_remove(id, &self.node.links()).inspect_err(|e| reject("remove", id, e))?;
@@ -55,12 +55,16 @@ impl Part {
         self.change(&Change::Remove(id)).await
     }
 
-    pub async fn update_member(&self, id: MemberId, peer_urls: Vec<String>) -> Result<Cluster, ReconfigureFailure> {
+    pub(crate) async fn update_member(
+        &self,
+        id: MemberId,
+        peer_urls: Vec<String>,
+    ) -> Result<Cluster, ReconfigureFailure> {
         self.change(&Change::Update { id, peer_urls }).await
     }
 
     /// Makes a learner a voter. Only the leader knows how far the learner is.
-    pub async fn promote_here(&self, id: MemberId) -> Result<Cluster, ReconfigureFailure> {
+    pub(crate) async fn promote_here(&self, id: MemberId) -> Result<Cluster, ReconfigureFailure> {
         self.node.read_index().await.map_err(|_| ProposeError::Timeout)?;
         let matched: BTreeMap<_, _> = self.node.progress().await.into_iter().collect();
         let matched = Some(&matched).filter(|matched| !matched.is_empty());

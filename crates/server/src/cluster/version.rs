@@ -21,7 +21,7 @@ const LOOK: Duration = Duration::from_millis(50);
 
 impl Part {
     /// Runs as long as the member does.
-    pub async fn watch_version(self) {
+    pub(crate) async fn watch_version(self) {
         let mut term = 0;
         let mut next = tokio::time::Instant::now();
         // A raise that the last look called for.
@@ -44,7 +44,7 @@ impl Part {
     }
 
     /// Ends the downgrade job when every member runs its target. Runs as long as the member does; acts while it leads.
-    pub async fn watch_downgrade(self, interval: Duration) {
+    pub(crate) async fn watch_downgrade(self, interval: Duration) {
         loop {
             tokio::time::sleep(interval).await;
             let cluster = self.node.cluster();
@@ -107,7 +107,7 @@ impl Part {
     }
 
     /// What each member says of its version; this one's own answer among them.
-    pub async fn ask_versions(&self, members: &[Member]) -> Answers {
+    pub(crate) async fn ask_versions(&self, members: &[Member]) -> Answers {
         let local = self.node.member_id();
         let asked = members.iter().map(|member| async move {
             if member.id == local {

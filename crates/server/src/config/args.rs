@@ -8,14 +8,14 @@ use super::table::{self, Flag, Kind};
 
 /// What a command line asks for.
 #[derive(Debug)]
-pub enum Command {
+pub(super) enum Command {
     Run(Settings, Vec<Notice>),
     Help,
     Version,
 }
 
 /// Reads flags up to the first mistake, as Go does: `-name v`, `--name v`, `--name=v`, `--bool`.
-pub fn parse(args: &[String]) -> Result<Command, ConfigError> {
+pub(super) fn parse(args: &[String]) -> Result<Command, ConfigError> {
     let mut settings = Settings::default();
     let mut notices = Vec::new();
     let mut args = args.iter();
@@ -50,7 +50,7 @@ pub fn parse(args: &[String]) -> Result<Command, ConfigError> {
 }
 
 /// Adds what the environment says about flags that were not given.
-pub fn add_env(
+pub(super) fn add_env(
     settings: &mut Settings,
     notices: &mut Vec<Notice>,
     env: &[(String, String)],
@@ -107,9 +107,10 @@ fn split(arg: &str) -> Result<Option<(&str, Option<&str>)>, ConfigError> {
 fn set(settings: &mut Settings, flag: &'static Flag, value: &str) -> Result<(), ConfigError> {
     settings.set_text(flag, value).map_err(|reason| {
         let (flag, value, is_bool) = (flag.name, value.to_owned(), flag.kind == Kind::Bool);
-        match is_bool {
-            true => ConfigError::BadBool { flag, value, reason },
-            false => ConfigError::BadFlag { flag, value, reason },
+        if is_bool {
+            ConfigError::BadBool { flag, value, reason }
+        } else {
+            ConfigError::BadFlag { flag, value, reason }
         }
     })
 }

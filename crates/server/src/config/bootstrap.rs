@@ -46,9 +46,10 @@ impl Config {
         for (name, urls) in cluster {
             if let Some(url) = urls.iter().find(|url| url.has_port_zero()) {
                 let (is_own, name, url) = (*name == self.name, name.clone(), url.clone());
-                return Err(match is_own {
-                    true => ConfigError::OwnPortZero { name, url },
-                    false => ConfigError::OtherPortZero { name, url },
+                return Err(if is_own {
+                    ConfigError::OwnPortZero { name, url }
+                } else {
+                    ConfigError::OtherPortZero { name, url }
                 });
             }
         }

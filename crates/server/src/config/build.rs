@@ -12,7 +12,7 @@ use super::{AuthToken, AutoCompaction, ClusterState, Config, MetricsLevel, durat
 const DEFAULT_QUOTA_BYTES: u64 = 2 << 30;
 
 /// `from_file`: the config file keeps the default of --advertise-client-urls, the command line does not.
-pub fn build(settings: &Settings, mut notices: Vec<Notice>, from_file: bool) -> Result<Config, ConfigError> {
+pub(super) fn build(settings: &Settings, mut notices: Vec<Notice>, from_file: bool) -> Result<Config, ConfigError> {
     let logging = log::build(settings)?;
     validate::before_build(settings, from_file)?;
     let name = settings.text("name");

@@ -12,7 +12,7 @@ const UNITS: [(&str, i64); 8] = [
 ];
 
 /// Nanoseconds, or `None` if this is no duration or beyond 64 bits.
-pub fn parse(text: &str) -> Option<i64> {
+pub(super) fn parse(text: &str) -> Option<i64> {
     let (negative, rest) = match text.as_bytes().first()? {
         b'-' => (true, &text[1..]),
         b'+' => (false, &text[1..]),

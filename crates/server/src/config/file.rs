@@ -14,14 +14,14 @@ use super::settings::Settings;
 use super::table::{self, Flag, Key, Kind, NO_DISCOVERY};
 use super::value::Value;
 
-pub fn read(path: &Path, notices: &mut Vec<Notice>) -> Result<Settings, ConfigError> {
+pub(super) fn read(path: &Path, notices: &mut Vec<Notice>) -> Result<Settings, ConfigError> {
     let text =
         std::fs::read_to_string(path).map_err(|source| ConfigError::ReadFile { path: path.to_owned(), source })?;
     parse(path, &text, notices)
 }
 
 /// `path` is only named in errors.
-pub fn parse(path: &Path, text: &str, notices: &mut Vec<Notice>) -> Result<Settings, ConfigError> {
+pub(super) fn parse(path: &Path, text: &str, notices: &mut Vec<Notice>) -> Result<Settings, ConfigError> {
     let file = File { path, notices };
     let bad = |message: String| ConfigError::BadYaml { path: path.to_owned(), message };
     // A file of comments alone sets nothing.

@@ -1,7 +1,7 @@
 //! Names that etcd has retired: ignored for ever, renamed in 3.7, or left over in old config files.
 
 /// Flags of etcd 0.x that it still takes with or without a value and ignores.
-pub const IGNORED_FLAGS: &[&str] = &[
+pub(super) const IGNORED_FLAGS: &[&str] = &[
     "cluster-active-size",
     "cluster-remove-delay",
     "cluster-sync-interval",
@@ -37,7 +37,7 @@ const EXPERIMENTAL_GATES: &[(&str, &str)] = &[
 ];
 
 /// The successor of an `experimental-*` name; all but the gates kept their name without the prefix.
-pub fn successor(name: &str) -> Option<Successor> {
+pub(super) fn successor(name: &str) -> Option<Successor> {
     let bare = name.strip_prefix("experimental-")?;
     if let Some((_, gate)) = EXPERIMENTAL_GATES.iter().find(|(old, _)| *old == bare) {
         return Some(Successor::Gate(gate));
@@ -55,7 +55,7 @@ impl std::fmt::Display for Successor {
 }
 
 /// Top-level keys of older config files. `None`: the value does not matter. `Some`: only this one is harmless.
-pub const IGNORED_KEYS: &[(&str, Option<&str>)] = &[
+pub(super) const IGNORED_KEYS: &[(&str, Option<&str>)] = &[
     ("discovery", Some("")),
     ("discovery-fallback", None),
     ("discovery-proxy", None),
@@ -69,7 +69,7 @@ pub const IGNORED_KEYS: &[(&str, Option<&str>)] = &[
 ];
 
 /// The known name closest to a mistyped one, if any is close.
-pub fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+pub(super) fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     known
         .map(|candidate| (distance(name, candidate), candidate))
         .filter(|(distance, candidate)| *distance <= 1 + candidate.len() / 4)

@@ -9,73 +9,73 @@ use super::url::Url;
 use super::value::Value;
 
 #[derive(Debug, Default)]
-pub struct Settings {
+pub(super) struct Settings {
     explicit: BTreeMap<&'static str, Value>,
 }
 
 impl Settings {
-    pub fn set(&mut self, flag: &'static Flag, value: Value) {
+    pub(super) fn set(&mut self, flag: &'static Flag, value: Value) {
         self.explicit.insert(flag.name, value);
     }
 
-    pub fn set_text(&mut self, flag: &'static Flag, text: &str) -> Result<(), String> {
+    pub(super) fn set_text(&mut self, flag: &'static Flag, text: &str) -> Result<(), String> {
         // An empty list of URLs counts as given but leaves the default, as in etcd.
         let text = if flag.kind == Kind::Urls && text.is_empty() { flag.default } else { text };
         self.set(flag, Value::parse(flag.kind, text)?);
         Ok(())
     }
 
-    pub fn is_set(&self, name: &str) -> bool {
+    pub(super) fn is_set(&self, name: &str) -> bool {
         self.explicit.contains_key(name)
     }
 
     /// Explicit values that differ from the default, in the table's order.
-    pub fn changed(&self) -> impl Iterator<Item = (&'static Flag, &Value)> {
+    pub(super) fn changed(&self) -> impl Iterator<Item = (&'static Flag, &Value)> {
         table::flags()
             .filter_map(|flag| Some((flag, self.explicit.get(flag.name)?)))
             .filter(|(flag, value)| **value != default_of(flag))
     }
 
-    pub fn bool(&self, name: &str) -> bool {
+    pub(super) fn bool(&self, name: &str) -> bool {
         matches!(self.get(name), Value::Bool(true))
     }
 
-    pub fn int(&self, name: &str) -> i64 {
+    pub(super) fn int(&self, name: &str) -> i64 {
         match self.get(name) {
             Value::Int(n) => n,
             other => unreachable!("--{name} is {other:?} in the table"),
         }
     }
 
-    pub fn uint(&self, name: &str) -> u64 {
+    pub(super) fn uint(&self, name: &str) -> u64 {
         match self.get(name) {
             Value::Uint(n) => n,
             other => unreachable!("--{name} is {other:?} in the table"),
         }
     }
 
-    pub fn text(&self, name: &str) -> String {
+    pub(super) fn text(&self, name: &str) -> String {
         match self.get(name) {
             Value::Text(text) => text,
             other => unreachable!("--{name} is {other:?} in the table"),
         }
     }
 
-    pub fn list(&self, name: &str) -> Vec<String> {
+    pub(super) fn list(&self, name: &str) -> Vec<String> {
         match self.get(name) {
             Value::List(items) => items,
             other => unreachable!("--{name} is {other:?} in the table"),
         }
     }
 
-    pub fn urls(&self, name: &str) -> Vec<Url> {
+    pub(super) fn urls(&self, name: &str) -> Vec<Url> {
         match self.get(name) {
             Value::Urls(urls) => urls,
             other => unreachable!("--{name} is {other:?} in the table"),
         }
     }
 
-    pub fn duration(&self, name: &'static str) -> Result<Duration, ConfigError> {
+    pub(super) fn duration(&self, name: &'static str) -> Result<Duration, ConfigError> {
         match self.get(name) {
             Value::Duration(nanos) => u64::try_from(nanos)
                 .map(Duration::from_nanos)
@@ -85,7 +85,7 @@ impl Settings {
     }
 
     /// The duration, or `instead` where 0 stands for a default.
-    pub fn duration_or(&self, name: &'static str, instead: Duration) -> Result<Duration, ConfigError> {
+    pub(super) fn duration_or(&self, name: &'static str, instead: Duration) -> Result<Duration, ConfigError> {
         Ok(Some(self.duration(name)?).filter(|d| !d.is_zero()).unwrap_or(instead))
     }
 

@@ -99,7 +99,7 @@ impl fmt::Debug for Url {
     }
 }
 
-pub fn join(urls: &[Url]) -> String {
+pub(super) fn join(urls: &[Url]) -> String {
     urls.iter().map(Url::as_str).collect::<Vec<_>>().join(",")
 }
 

@@ -12,7 +12,7 @@ const MAX_ELECTION_MS: u64 = 50_000;
 const LEASE_CHECKPOINT_INTERVAL_MIN: Duration = Duration::from_secs(1);
 
 /// etcd's `Config.Validate`, after the logging flags.
-pub fn before_build(settings: &Settings, from_file: bool) -> Result<(), ConfigError> {
+pub(super) fn before_build(settings: &Settings, from_file: bool) -> Result<(), ConfigError> {
     let invalid = |text: String| Err(ConfigError::Invalid(text));
     if settings.text("discovery-fallback") == "proxy" {
         return invalid("v2 proxy is deprecated, and --discovery-fallback can't be configured as \"proxy\"".into());
@@ -52,7 +52,7 @@ pub fn before_build(settings: &Settings, from_file: bool) -> Result<(), ConfigEr
 }
 
 /// Every changed flag that this version refuses, and every URL that needs TLS.
-pub fn refuse_unsupported(settings: &Settings) -> Result<(), ConfigError> {
+pub(super) fn refuse_unsupported(settings: &Settings) -> Result<(), ConfigError> {
     for (flag, _) in settings.changed() {
         if let Status::Refused(why) = flag.status {
             return Err(ConfigError::Refused { flag: flag.name, why });

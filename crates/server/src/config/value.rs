@@ -5,7 +5,7 @@ use super::table::Kind;
 use super::url::{self, Url};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Value {
+pub(super) enum Value {
     Bool(bool),
     Int(i64),
     Uint(u64),
@@ -18,7 +18,7 @@ pub enum Value {
 
 impl Value {
     /// Reads `text` as a value of this kind; the error is the reason alone, in Go's words where Go has some.
-    pub fn parse(kind: Kind, text: &str) -> Result<Value, String> {
+    pub(super) fn parse(kind: Kind, text: &str) -> Result<Value, String> {
         match kind {
             Kind::Bool => parse_bool(text).map(Value::Bool).ok_or_else(parse_error),
             Kind::Int => parse_int(text).map(Value::Int),

@@ -69,12 +69,12 @@ pub(super) struct Messages {
 }
 
 impl Messages {
-    pub fn new(headers: &HeaderMap, body: tonic::body::Body) -> Self {
+    pub(super) fn new(headers: &HeaderMap, body: tonic::body::Body) -> Self {
         Messages { body, buffer: BytesMut::new(), ended: Status::from_header_map(headers) }
     }
 
     /// The next message, or `None` when the call has ended well.
-    pub async fn next(&mut self) -> Result<Option<Bytes>, Status> {
+    pub(super) async fn next(&mut self) -> Result<Option<Bytes>, Status> {
         loop {
             if let Some(message) = self.take_buffered()? {
                 return Ok(Some(message));

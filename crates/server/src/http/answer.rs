@@ -8,26 +8,26 @@ const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
 const NOSNIFF: HeaderValue = HeaderValue::from_static("nosniff");
 
 /// Text with a line end that browsers must not take for anything else.
-pub fn error(status: StatusCode, text: &str) -> Response {
+pub(super) fn error(status: StatusCode, text: &str) -> Response {
     let mut response = plain(format!("{text}\n"));
     *response.status_mut() = status;
     response
 }
 
-pub fn plain(body: String) -> Response {
+pub(super) fn plain(body: String) -> Response {
     let mut response = bare(body);
     response.headers_mut().insert(header::X_CONTENT_TYPE_OPTIONS, NOSNIFF);
     response
 }
 
 /// Text without the hint to browsers, which `/health` lacks.
-pub fn bare(body: String) -> Response {
+pub(super) fn bare(body: String) -> Response {
     let mut response = Response::new(Body::from(body));
     response.headers_mut().insert(header::CONTENT_TYPE, TEXT);
     response
 }
 
-pub fn method_not_allowed() -> Response {
+pub(super) fn method_not_allowed() -> Response {
     let mut response = error(StatusCode::METHOD_NOT_ALLOWED, "Method Not Allowed");
     response.headers_mut().insert(header::ALLOW, HeaderValue::from_static("GET"));
     response

@@ -19,7 +19,7 @@ enum Check {
 const LIVEZ: &[Check] = &[Check::SerializableRead];
 const READYZ: &[Check] = &[Check::DataCorruption, Check::SerializableRead, Check::LinearizableRead, Check::NonLearner];
 
-pub fn add_routes<H: Health>(mut router: Router<App<H>>) -> Router<App<H>> {
+pub(super) fn add_routes<H: Health>(mut router: Router<App<H>>) -> Router<App<H>> {
     for (kind, checks) in [("livez", LIVEZ), ("readyz", READYZ)] {
         let handle = move |State(app), method, RawQuery(query)| all::<H>(app, kind, checks, method, query);
         router = router.route(&format!("/{kind}"), any(handle));

@@ -7,7 +7,7 @@ use axum::response::{IntoResponse, Response};
 use super::{App, Health, answer};
 
 /// Once there are users, it is for those who have logged in.
-pub async fn handle<H: Health>(State(app): State<App<H>>, method: Method, headers: HeaderMap) -> Response {
+pub(super) async fn handle<H: Health>(State(app): State<App<H>>, method: Method, headers: HeaderMap) -> Response {
     if method != Method::GET {
         return answer::method_not_allowed();
     }

@@ -6,7 +6,11 @@ use axum::response::Response;
 
 use super::{Alarm, App, Health, answer, query};
 
-pub async fn handle<H: Health>(State(app): State<App<H>>, method: Method, RawQuery(raw_query): RawQuery) -> Response {
+pub(super) async fn handle<H: Health>(
+    State(app): State<App<H>>,
+    method: Method,
+    RawQuery(raw_query): RawQuery,
+) -> Response {
     if method != Method::GET {
         tracing::warn!("status-code" = 405, "/health error");
         return answer::method_not_allowed();
@@ -38,9 +42,6 @@ async fn check(health: &impl Health, excluded: &[&str], serializable: bool) -> R
     if !serializable && health.leader().is_none() {
         return Err("RAFT NO LEADER".to_owned());
     }
-    let read = match serializable {
-        true => health.serializable_read().await,
-        false => health.linearizable_read().await,
-    };
+    let read = if serializable { health.serializable_read().await } else { health.linearizable_read().await };
     read.map_err(|err| format!("RANGE ERROR:{err}"))
 }

@@ -1,7 +1,7 @@
 //! The query part of a URL, read as Go reads it.
 
 /// Pairs in order; a key without `=` has an empty value. Badly encoded pairs are dropped.
-pub fn parse(query: Option<&str>) -> Vec<(String, String)> {
+pub(super) fn parse(query: Option<&str>) -> Vec<(String, String)> {
     let pair = |pair: &str| {
         let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
         Some((decode(key)?, decode(value)?))
@@ -11,7 +11,7 @@ pub fn parse(query: Option<&str>) -> Vec<(String, String)> {
 }
 
 /// All values of `key` that are not empty.
-pub fn values<'a>(pairs: &'a [(String, String)], key: &'a str) -> Vec<&'a str> {
+pub(super) fn values<'a>(pairs: &'a [(String, String)], key: &'a str) -> Vec<&'a str> {
     pairs.iter().filter(|(k, v)| k == key && !v.is_empty()).map(|(_, v)| v.as_str()).collect()
 }
 

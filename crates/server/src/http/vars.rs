@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::{App, Health, answer};
 
-pub async fn handle<H: Health>(State(app): State<App<H>>, method: Method) -> Response {
+pub(super) async fn handle<H: Health>(State(app): State<App<H>>, method: Method) -> Response {
     if method != Method::GET {
         return answer::method_not_allowed();
     }

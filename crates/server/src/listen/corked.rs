@@ -22,7 +22,7 @@ const KEPT_BYTES: usize = 16 * 1024;
 const PIECES_MAX: usize = 16;
 
 /// All clones are the same connection.
-pub struct Corked<S>(Arc<Mutex<Line<S>>>);
+pub(super) struct Corked<S>(Arc<Mutex<Line<S>>>);
 
 impl<S> Clone for Corked<S> {
     fn clone(&self) -> Self {
@@ -39,13 +39,13 @@ struct Line<S> {
 }
 
 impl<S: AsyncWrite + Unpin> Corked<S> {
-    pub fn new(stream: S) -> Corked<S> {
+    pub(super) fn new(stream: S) -> Corked<S> {
         Corked(Arc::new(Mutex::new(Line { stream, held: Vec::new(), written: 0, is_corked: false })))
     }
 
     /// Polls `task`, which writes to this connection, and sends what it has written. Ready when the task is, or when the line
     /// is broken.
-    pub fn poll_task(&self, task: Pin<&mut impl Future>, cx: &mut Context<'_>) -> Poll<()> {
+    pub(super) fn poll_task(&self, task: Pin<&mut impl Future>, cx: &mut Context<'_>) -> Poll<()> {
         self.0.lock().is_corked = true;
         let done = task.poll(cx).is_ready();
         let mut line = self.0.lock();

@@ -1,20 +1,20 @@
 //! Headers of HTTP/2 frames in a stream of bytes that may be cut anywhere (RFC 9113, section 4.1).
 
-pub const DATA: u8 = 0;
-pub const HEADERS: u8 = 1;
-pub const RST_STREAM: u8 = 3;
-pub const PING: u8 = 6;
-pub const GOAWAY: u8 = 7;
+pub(super) const DATA: u8 = 0;
+pub(super) const HEADERS: u8 = 1;
+pub(super) const RST_STREAM: u8 = 3;
+pub(super) const PING: u8 = 6;
+pub(super) const GOAWAY: u8 = 7;
 
 /// Of DATA and HEADERS.
-pub const END_STREAM: u8 = 1;
+pub(super) const END_STREAM: u8 = 1;
 /// Of PING.
-pub const ACK: u8 = 1;
+pub(super) const ACK: u8 = 1;
 
 const HEADER_BYTES: usize = 9;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Frame {
+pub(super) struct Frame {
     pub kind: u8,
     pub flags: u8,
     pub stream: u32,
@@ -22,7 +22,7 @@ pub struct Frame {
 
 /// Where in a frame the stream is.
 #[derive(Default)]
-pub struct Frames {
+pub(super) struct Frames {
     header: [u8; HEADER_BYTES],
     header_len: usize,
     /// Bytes of the payload still to come.
@@ -31,7 +31,7 @@ pub struct Frames {
 
 impl Frames {
     /// Tells of each frame whose header ends in these bytes.
-    pub fn read(&mut self, mut bytes: &[u8], mut each: impl FnMut(Frame)) {
+    pub(super) fn read(&mut self, mut bytes: &[u8], mut each: impl FnMut(Frame)) {
         while !bytes.is_empty() {
             if self.left > 0 {
                 let taken = self.left.min(bytes.len());
@@ -53,13 +53,13 @@ impl Frames {
     }
 
     /// Whether a frame could begin here.
-    pub fn is_between(&self) -> bool {
+    pub(super) fn is_between(&self) -> bool {
         self.left == 0 && self.header_len == 0
     }
 }
 
 /// Tells the client why it is left.
-pub fn goaway(last_stream: u32, code: u32, why: &[u8]) -> Vec<u8> {
+pub(super) fn goaway(last_stream: u32, code: u32, why: &[u8]) -> Vec<u8> {
     let length = (8 + why.len()) as u32;
     let mut frame = length.to_be_bytes()[1..].to_vec();
     frame.extend([GOAWAY, 0, 0, 0, 0, 0]);

@@ -11,7 +11,7 @@ use crate::{
 };
 
 /// The listeners of each kind, in the order of the URLs in the configuration.
-pub struct Listeners {
+pub(crate) struct Listeners {
     pub client: Vec<Listener>,
     pub client_http: Vec<Listener>,
     pub metrics: Vec<Listener>,
@@ -19,7 +19,7 @@ pub struct Listeners {
 }
 
 impl Listeners {
-    pub async fn bind(config: &Config) -> Result<Listeners, ListenError> {
+    pub(crate) async fn bind(config: &Config) -> Result<Listeners, ListenError> {
         let client = bind_all(&config.listen_client_urls, config).await?;
         let client_http = bind_all(&config.listen_client_http_urls, config).await?;
         let metrics = bind_all(&config.listen_metrics_urls, config).await?;
@@ -30,7 +30,7 @@ impl Listeners {
         Ok(Listeners { client, client_http, metrics, peer })
     }
 
-    pub fn bound(&self) -> Result<Bound, ListenError> {
+    pub(crate) fn bound(&self) -> Result<Bound, ListenError> {
         let all = || {
             Ok(Bound {
                 client: addresses(&self.client)?,
@@ -56,7 +56,7 @@ async fn bind_all(urls: &[Url], config: &Config) -> Result<Vec<Listener>, Listen
 }
 
 /// What the ports file says of a member.
-pub fn ports(config: &Config, bound: &Bound) -> Ports {
+pub(crate) fn ports(config: &Config, bound: &Bound) -> Ports {
     let mut ports = Ports::default();
     for (kind, urls, addresses) in kinds(config, bound) {
         let urls = urls.iter().zip(addresses).map(|(url, address)| match address.map(reachable) {
@@ -69,7 +69,7 @@ pub fn ports(config: &Config, bound: &Bound) -> Ports {
 }
 
 /// Logs a line for each listener. `config` is the effective configuration, so its URLs have the bound ports.
-pub fn log(config: &Config, bound: &Bound) {
+pub(crate) fn log(config: &Config, bound: &Bound) {
     for (kind, urls, _) in kinds(config, bound) {
         for url in urls {
             tracing::info!(kind, address = %url, "listening");

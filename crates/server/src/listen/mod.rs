@@ -2,7 +2,7 @@
 
 mod corked;
 mod frame;
-pub mod listeners;
+pub(crate) mod listeners;
 mod ping_policy;
 mod policed;
 
@@ -52,13 +52,13 @@ fn hint(error: &io::Error) -> &'static str {
     }
 }
 
-pub enum Listener {
+pub(crate) enum Listener {
     Tcp(TcpListener),
     Unix(UnixListener, PathBuf),
 }
 
 impl Listener {
-    pub async fn bind(url: &Url, config: &Config) -> Result<Listener, ListenError> {
+    pub(crate) async fn bind(url: &Url, config: &Config) -> Result<Listener, ListenError> {
         match url.scheme {
             Scheme::Unix | Scheme::Unixs => bind_unix(url),
             Scheme::Http | Scheme::Https => bind_tcp(url, config).await.map(Listener::Tcp),
@@ -66,7 +66,7 @@ impl Listener {
     }
 
     /// The bound address; `None` for a unix socket.
-    pub fn address(&self) -> io::Result<Option<SocketAddr>> {
+    pub(crate) fn address(&self) -> io::Result<Option<SocketAddr>> {
         match self {
             Listener::Tcp(listener) => listener.local_addr().map(Some),
             Listener::Unix(..) => Ok(None),
@@ -75,7 +75,7 @@ impl Listener {
 }
 
 /// The port for other members, which speak etcd's peer protocol over TCP.
-pub async fn bind_peer(url: &Url, config: &Config) -> Result<TcpListener, ListenError> {
+pub(crate) async fn bind_peer(url: &Url, config: &Config) -> Result<TcpListener, ListenError> {
     match url.scheme {
         Scheme::Http | Scheme::Https => bind_tcp(url, config).await,
         Scheme::Unix | Scheme::Unixs => Err(ListenError::PeerSocket { url: url.to_string() }),
@@ -128,7 +128,7 @@ fn bracketed(host: &str) -> String {
 
 /// How connections are served.
 #[derive(Debug, Clone)]
-pub struct Serving {
+pub(crate) struct Serving {
     pub concurrent_streams_max: u32,
     pub keepalive_interval: Option<Duration>,
     pub keepalive_timeout: Option<Duration>,
@@ -157,7 +157,7 @@ impl Serving {
 }
 
 /// Accepts and serves until `stop` changes, then lets calls under way end for a moment.
-pub async fn serve(
+pub(crate) async fn serve(
     listener: Listener,
     front: Front,
     serving: Serving,

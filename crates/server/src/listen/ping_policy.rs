@@ -14,7 +14,7 @@ const IDLE_MIN_TIME: Duration = Duration::from_secs(2 * 60 * 60);
 const STRIKES_MAX: u8 = 2;
 
 /// What a connection's client has done so far.
-pub struct PingPolicy {
+pub(super) struct PingPolicy {
     min_time: Duration,
     last_ping: Option<Instant>,
     strikes: u8,
@@ -25,18 +25,18 @@ pub struct PingPolicy {
 }
 
 impl PingPolicy {
-    pub fn new(min_time: Duration) -> PingPolicy {
+    pub(super) fn new(min_time: Duration) -> PingPolicy {
         let min_time = if min_time.is_zero() { MIN_TIME_DEFAULT } else { min_time };
         PingPolicy { min_time, last_ping: None, strikes: 0, has_sent: false, open: HashSet::new(), newest: 0 }
     }
 
     /// The highest stream that the client has opened.
-    pub fn newest(&self) -> u32 {
+    pub(super) fn newest(&self) -> u32 {
         self.newest
     }
 
     /// A frame from the client; true if that is one ping too many.
-    pub fn handle_received(&mut self, frame: Frame, now: impl FnOnce() -> Instant) -> bool {
+    pub(super) fn handle_received(&mut self, frame: Frame, now: impl FnOnce() -> Instant) -> bool {
         match frame.kind {
             HEADERS if frame.stream > self.newest => {
                 self.newest = frame.stream;
@@ -49,7 +49,7 @@ impl PingPolicy {
         false
     }
 
-    pub fn handle_sent(&mut self, frame: Frame) {
+    pub(super) fn handle_sent(&mut self, frame: Frame) {
         match frame.kind {
             DATA | HEADERS => {
                 self.has_sent = true;

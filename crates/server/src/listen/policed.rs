@@ -18,7 +18,7 @@ use super::{
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 const ENHANCE_YOUR_CALM: u32 = 11;
 
-pub struct Policed<S> {
+pub(super) struct Policed<S> {
     stream: S,
     protocol: Protocol,
     received: Frames,
@@ -34,7 +34,7 @@ enum Protocol {
 }
 
 impl<S: AsyncWrite + Unpin> Policed<S> {
-    pub fn new(stream: S, min_time: Duration) -> Policed<S> {
+    pub(super) fn new(stream: S, min_time: Duration) -> Policed<S> {
         let (received, sent) = (Frames::default(), Frames::default());
         Policed { stream, protocol: Protocol::Unknown(0), received, sent, policy: PingPolicy::new(min_time) }
     }

@@ -8,14 +8,14 @@ use tracing::{Event, Level, Metadata};
 use super::time;
 use crate::config::LogLevel;
 
-pub struct Record<'a> {
+pub(super) struct Record<'a> {
     pub level: LogLevel,
     metadata: &'static Metadata<'static>,
     event: &'a Event<'a>,
 }
 
 impl<'a> Record<'a> {
-    pub fn of(event: &'a Event<'a>) -> Record<'a> {
+    pub(super) fn of(event: &'a Event<'a>) -> Record<'a> {
         let metadata = event.metadata();
         let mut level = LevelVisitor(match *metadata.level() {
             Level::TRACE | Level::DEBUG => LogLevel::Debug,
@@ -28,7 +28,7 @@ impl<'a> Record<'a> {
     }
 
     /// `{"level":…,"ts":…,"logger":…,"caller":…,"msg":…, fields…}` and a line end.
-    pub fn write_json(&self, text: &mut String) {
+    pub(super) fn write_json(&self, text: &mut String) {
         text.push_str("{\"level\":\"");
         text.push_str(name(self.level));
         text.push_str("\",\"ts\":\"");
@@ -52,7 +52,7 @@ impl<'a> Record<'a> {
     }
 
     /// `time  LEVEL caller  message  key=value …` and a line end.
-    pub fn write_console(&self, text: &mut String, colours: bool) {
+    pub(super) fn write_console(&self, text: &mut String, colours: bool) {
         let (dim, plain) = if colours { ("\x1b[2m", "\x1b[0m") } else { ("", "") };
         text.push_str(dim);
         time::write_now(text);
@@ -198,11 +198,7 @@ impl Visit for JsonVisitor<'_> {
     }
 
     fn record_f64(&mut self, field: &Field, value: f64) {
-        match value.is_finite() {
-            true => self.raw(field, value),
-            // JSON has no such numbers; zap writes them as text.
-            false => self.record_str(field, &value.to_string()),
-        }
+        if value.is_finite() { self.raw(field, value) } else { self.record_str(field, &value.to_string()) }
     }
 
     fn record_str(&mut self, field: &Field, value: &str) {
@@ -244,9 +240,10 @@ struct ConsoleVisitor<'a> {
 impl Visit for ConsoleVisitor<'_> {
     fn record_str(&mut self, field: &Field, value: &str) {
         let needs_quotes = value.is_empty() || value.contains([' ', '"', '\n', '\t', '=']);
-        match field.name() != MESSAGE && needs_quotes {
-            true => self.record_debug(field, &value),
-            false => self.record_debug(field, &format_args!("{value}")),
+        if field.name() != MESSAGE && needs_quotes {
+            self.record_debug(field, &value)
+        } else {
+            self.record_debug(field, &format_args!("{value}"))
         }
     }
 

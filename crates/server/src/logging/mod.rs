@@ -99,9 +99,10 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for ZapLayer {
             let text = shared.as_deref_mut().unwrap_or(&mut own);
             for sink in &self.sinks {
                 text.clear();
-                match sink.is_console() {
-                    true => record.write_console(text, sink.has_colours()),
-                    false => record.write_json(text),
+                if sink.is_console() {
+                    record.write_console(text, sink.has_colours())
+                } else {
+                    record.write_json(text)
                 }
                 sink.write(text.as_bytes());
             }

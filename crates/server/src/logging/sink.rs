@@ -11,7 +11,7 @@ use super::LogError;
 use super::time::Civil;
 use crate::config::{LogFormat, LogOutput, Rotation};
 
-pub struct Sink {
+pub(super) struct Sink {
     target: Target,
     console: bool,
     colours: bool,
@@ -24,7 +24,7 @@ enum Target {
 }
 
 impl Sink {
-    pub fn open(output: &LogOutput, format: LogFormat, rotation: Option<Rotation>) -> Result<Sink, LogError> {
+    pub(super) fn open(output: &LogOutput, format: LogFormat, rotation: Option<Rotation>) -> Result<Sink, LogError> {
         let (target, terminal) = match output {
             LogOutput::Stderr => (Target::Stderr, io::stderr().is_terminal()),
             LogOutput::Stdout => (Target::Stdout, io::stdout().is_terminal()),
@@ -43,16 +43,16 @@ impl Sink {
         Ok(Sink { target, console, colours })
     }
 
-    pub fn is_console(&self) -> bool {
+    pub(super) fn is_console(&self) -> bool {
         self.console
     }
 
-    pub fn has_colours(&self) -> bool {
+    pub(super) fn has_colours(&self) -> bool {
         self.colours
     }
 
     /// A line that cannot be written is lost: there is no better place to complain.
-    pub fn write(&self, line: &[u8]) {
+    pub(super) fn write(&self, line: &[u8]) {
         let _ = match &self.target {
             Target::Stderr => io::stderr().lock().write_all(line),
             Target::Stdout => io::stdout().lock().write_all(line),
@@ -61,7 +61,7 @@ impl Sink {
     }
 }
 
-pub struct LogFile {
+pub(super) struct LogFile {
     path: PathBuf,
     file: File,
     bytes: u64,
@@ -69,13 +69,13 @@ pub struct LogFile {
 }
 
 impl LogFile {
-    pub fn open(path: &Path, rotation: Option<Rotation>) -> io::Result<LogFile> {
+    pub(super) fn open(path: &Path, rotation: Option<Rotation>) -> io::Result<LogFile> {
         let file = OpenOptions::new().create(true).append(true).open(path)?;
         let bytes = file.metadata()?.len();
         Ok(LogFile { path: path.to_owned(), file, bytes, rotation })
     }
 
-    pub fn write(&mut self, line: &[u8]) -> io::Result<()> {
+    pub(super) fn write(&mut self, line: &[u8]) -> io::Result<()> {
         let max = self.rotation.map(|rotation| rotation.bytes_max());
         if max.is_some_and(|max| self.bytes > 0 && self.bytes + line.len() as u64 > max) {
             // If the file cannot be moved the lines still go somewhere: into the old one.

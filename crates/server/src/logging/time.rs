@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// Date and time of day in some zone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Civil {
+pub(super) struct Civil {
     pub year: i64,
     pub month: u32,
     pub day: u32,
@@ -16,7 +16,7 @@ pub struct Civil {
     pub micros: u32,
 }
 
-pub fn write_now(text: &mut String) {
+pub(super) fn write_now(text: &mut String) {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     write(text, since, local_offset(since.as_secs() as i64));
 }
@@ -38,7 +38,7 @@ fn write(text: &mut String, since: Duration, offset_seconds: i64) {
 }
 
 impl Civil {
-    pub fn of(since: Duration, offset_seconds: i64) -> Civil {
+    pub(super) fn of(since: Duration, offset_seconds: i64) -> Civil {
         let seconds = since.as_secs() as i64 + offset_seconds;
         let (days, rest) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400) as u32);
         let (year, month, day) = date_of(days);

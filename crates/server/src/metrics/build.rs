@@ -20,36 +20,41 @@ pub(super) struct Builder {
 }
 
 impl Builder {
-    pub fn new() -> Builder {
+    pub(super) fn new() -> Builder {
         Builder { registry: Registry::new(), descriptors: Vec::new() }
     }
 
-    pub fn finish(self) -> (Registry, Vec<Descriptor>) {
+    pub(super) fn finish(self) -> (Registry, Vec<Descriptor>) {
         (self.registry, self.descriptors)
     }
 
-    pub fn counter(&mut self, name: &'static str, help: &'static str) -> IntCounter {
+    pub(super) fn counter(&mut self, name: &'static str, help: &'static str) -> IntCounter {
         self.add(name, "counter", &[], IntCounter::new(name, help))
     }
 
-    pub fn gauge(&mut self, name: &'static str, help: &'static str) -> IntGauge {
+    pub(super) fn gauge(&mut self, name: &'static str, help: &'static str) -> IntGauge {
         self.add(name, "gauge", &[], IntGauge::new(name, help))
     }
 
-    pub fn histogram(&mut self, name: &'static str, help: &'static str, buckets: Buckets) -> Histogram {
+    pub(super) fn histogram(&mut self, name: &'static str, help: &'static str, buckets: Buckets) -> Histogram {
         let opts = HistogramOpts::new(name, help).buckets(buckets.bounds());
         self.add(name, "histogram", &[], Histogram::with_opts(opts))
     }
 
-    pub fn counters(&mut self, name: &'static str, help: &'static str, labels: &[&'static str]) -> IntCounterVec {
+    pub(super) fn counters(
+        &mut self,
+        name: &'static str,
+        help: &'static str,
+        labels: &[&'static str],
+    ) -> IntCounterVec {
         self.add(name, "counter", labels, IntCounterVec::new(Opts::new(name, help), labels))
     }
 
-    pub fn gauges(&mut self, name: &'static str, help: &'static str, labels: &[&'static str]) -> IntGaugeVec {
+    pub(super) fn gauges(&mut self, name: &'static str, help: &'static str, labels: &[&'static str]) -> IntGaugeVec {
         self.add(name, "gauge", labels, IntGaugeVec::new(Opts::new(name, help), labels))
     }
 
-    pub fn histograms(
+    pub(super) fn histograms(
         &mut self,
         name: &'static str,
         help: &'static str,
@@ -59,7 +64,7 @@ impl Builder {
         self.histograms_at(name, help, &buckets.bounds(), labels)
     }
 
-    pub fn histograms_at(
+    pub(super) fn histograms_at(
         &mut self,
         name: &'static str,
         help: &'static str,
@@ -70,7 +75,7 @@ impl Builder {
         self.add(name, "histogram", labels, HistogramVec::new(opts, labels))
     }
 
-    pub fn collector(&mut self, collector: impl Collector + 'static, descriptors: Vec<Descriptor>) {
+    pub(super) fn collector(&mut self, collector: impl Collector + 'static, descriptors: Vec<Descriptor>) {
         self.register(Box::new(collector));
         self.descriptors.extend(descriptors);
     }
@@ -107,7 +112,7 @@ pub(super) struct Buckets {
 
 impl Buckets {
     /// 1 ms to 8 s, which most of etcd's histograms have.
-    pub const MILLIS: Buckets = Buckets { first: 0.001, count: 14 };
+    pub(super) const MILLIS: Buckets = Buckets { first: 0.001, count: 14 };
 
     fn bounds(self) -> Vec<f64> {
         (0..self.count).map(|i| self.first * (1u64 << i) as f64).collect()

@@ -17,7 +17,7 @@ use crate::{
     cluster::{LeaderError, Part, ReconfigureFailure, corruption::hash_kv},
 };
 
-pub struct Local {
+pub(crate) struct Local {
     pub part: Part,
     pub data_dir: DataDir,
 }

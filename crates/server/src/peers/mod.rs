@@ -4,4 +4,4 @@ mod local;
 mod network;
 mod observer;
 
-pub use self::{local::Local, network::Wire, observer::PeerObserver};
+pub(crate) use self::{local::Local, network::Wire, observer::PeerObserver};

@@ -8,7 +8,7 @@ use peer::Transport;
 use proto::raftpb::Message;
 
 /// Carries messages once the member that they are for is known; loses them before.
-pub struct Wire {
+pub(crate) struct Wire {
     transport: Transport,
     peers: Mutex<Peers>,
 }
@@ -22,16 +22,16 @@ struct Peers {
 }
 
 impl Wire {
-    pub fn new(transport: Transport) -> Wire {
+    pub(crate) fn new(transport: Transport) -> Wire {
         Wire { transport, peers: Mutex::default() }
     }
 
-    pub fn transport(&self) -> &Transport {
+    pub(crate) fn transport(&self) -> &Transport {
         &self.transport
     }
 
     /// From here on peers are connected to, and what they send is handed to `member`.
-    pub fn attach(&self, member: Arc<dyn peer::Member>) {
+    pub(crate) fn attach(&self, member: Arc<dyn peer::Member>) {
         let mut peers = self.peers.lock();
         self.transport.attach(member);
         peers.attached = true;

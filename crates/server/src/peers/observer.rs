@@ -7,7 +7,7 @@ use prometheus::IntCounterVec;
 
 use crate::metrics::Metrics;
 
-pub struct PeerObserver(pub Arc<Metrics>);
+pub(crate) struct PeerObserver(pub Arc<Metrics>);
 
 fn count(counters: &IntCounterVec, id: MemberId, by: u64) {
     counters.with_label_values(&[id.to_string()]).inc_by(by);

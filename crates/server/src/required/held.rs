@@ -20,7 +20,7 @@ use super::{Kind, Required};
 use crate::status;
 
 /// A body that can stand for another one.
-pub trait AnswerBody: http_body::Body<Data = Bytes> + Default + Send + Unpin + Sized + 'static {
+pub(crate) trait AnswerBody: http_body::Body<Data = Bytes> + Default + Send + Unpin + Sized + 'static {
     fn of(held: Held<Self>) -> Self;
 }
 
@@ -37,7 +37,7 @@ impl AnswerBody for tonic::body::Body {
 }
 
 /// The body of such an answer. It ends with a status when a feature goes off.
-pub struct Held<B> {
+pub(crate) struct Held<B> {
     inner: Option<B>,
     node: Arc<Node>,
     required: Required,
@@ -49,7 +49,7 @@ pub struct Held<B> {
 
 impl<B: AnswerBody> Held<B> {
     /// An answer that was given before anything was judged is an error, and goes as it is.
-    pub fn hold(body: B, node: Arc<Node>, required: Required, kind: Kind) -> B {
+    pub(crate) fn hold(body: B, node: Arc<Node>, required: Required, kind: Kind) -> B {
         let Some(seen) = required.judged_at else { return body };
         let changed = (kind == Kind::Stream).then(|| WatchStream::from_changes(node.gates().subscribe()));
         B::of(Held { inner: Some(body), node, required, seen, changed })

@@ -2,7 +2,7 @@
 
 /// How a method's calls are judged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub(crate) enum Kind {
     /// Where its entry is applied; what it reads besides, where it is read.
     Write,
     /// At its read index, or at this member's state if it is serializable; nothing newer than a change is sent.
@@ -42,19 +42,19 @@ const METHODS: &[(&str, Kind)] = &[
 ];
 
 impl Kind {
-    pub fn of(path: &str) -> Kind {
+    pub(crate) fn of(path: &str) -> Kind {
         // Most names differ in length, which is cheaper to compare than what they have in common.
         let named = |(method, _): &&(&str, Kind)| method.len() == path.len() && *method == path;
         METHODS.iter().find(named).map_or(Kind::Act, |(_, kind)| *kind)
     }
 
     /// Judged by the layer, before the service is called.
-    pub fn is_judged_first(self) -> bool {
+    pub(crate) fn is_judged_first(self) -> bool {
         matches!(self, Kind::Act | Kind::Stream)
     }
 
     /// The answer depends on the features as long as it is sent.
-    pub fn is_held(self) -> bool {
+    pub(crate) fn is_held(self) -> bool {
         matches!(self, Kind::Read | Kind::Stream)
     }
 }

@@ -26,10 +26,10 @@ use crate::{
 };
 
 #[derive(Clone)]
-pub struct RequireLayer(Context);
+pub(crate) struct RequireLayer(Context);
 
 impl RequireLayer {
-    pub fn new(context: Context) -> RequireLayer {
+    pub(crate) fn new(context: Context) -> RequireLayer {
         RequireLayer(context)
     }
 }
@@ -43,7 +43,7 @@ impl<S> Layer<S> for RequireLayer {
 }
 
 #[derive(Clone)]
-pub struct RequireService<S> {
+pub(crate) struct RequireService<S> {
     inner: S,
     context: Context,
 }
@@ -154,7 +154,7 @@ async fn judge(context: &Context, required: &mut Required) -> Result<(), Status>
     required.judge(&context.node)
 }
 
-pub struct Call {
+pub(crate) struct Call {
     context: Context,
     kind: Kind,
     echo: Values,

@@ -17,17 +17,17 @@ use membership::{ClusterFeature, ClusterFeatures};
 use node::Node;
 use tonic::Status;
 
-pub use self::{
+pub(crate) use self::{
     kind::Kind,
     layer::{RequireLayer, RequireService},
 };
 use crate::{call, status};
 
-pub const KEY: HeaderName = HeaderName::from_static("require-feature");
+pub(crate) const KEY: HeaderName = HeaderName::from_static("require-feature");
 
 /// What one call requires.
 #[derive(Debug, Clone, Copy)]
-pub struct Required {
+pub(crate) struct Required {
     pub(crate) features: ClusterFeatures,
     /// How far the gate was when all was last found on, as [`node::Gates::version`] counts.
     pub(crate) judged_at: Option<u64>,
@@ -40,7 +40,7 @@ thread_local! {
 
 impl Required {
     /// Reads the metadata. Names that this binary does not know cannot be on in a cluster that it belongs to.
-    pub fn parse(values: &Values) -> Result<Required, Status> {
+    pub(crate) fn parse(values: &Values) -> Result<Required, Status> {
         let features = match values {
             Values { first, more } if more.is_empty() => READ_LAST.with_borrow_mut(|last| read_again(last, first))?,
             values => read(values.iter())?,
@@ -48,16 +48,16 @@ impl Required {
         Ok(Required { features, judged_at: None })
     }
 
-    pub fn features(self) -> ClusterFeatures {
+    pub(crate) fn features(self) -> ClusterFeatures {
         self.features
     }
 
-    pub fn names(self) -> impl Iterator<Item = &'static str> {
+    pub(crate) fn names(self) -> impl Iterator<Item = &'static str> {
         self.features.iter().map(ClusterFeature::name)
     }
 
     /// Whether all is on as far as this member has applied.
-    pub fn judge(&mut self, node: &Node) -> Result<(), Status> {
+    pub(crate) fn judge(&mut self, node: &Node) -> Result<(), Status> {
         // Before the look at the features, so that no change falls between.
         let version = node.gates().version();
         if let Some(missing) = self.features.off(node.gates().enabled()).first() {
@@ -70,13 +70,13 @@ impl Required {
 
 /// The values of the key in one call; as a rule there is one.
 #[derive(Debug, Clone)]
-pub struct Values {
+pub(crate) struct Values {
     first: HeaderValue,
     more: Vec<HeaderValue>,
 }
 
 impl Values {
-    pub fn of(headers: &HeaderMap) -> Option<Values> {
+    pub(crate) fn of(headers: &HeaderMap) -> Option<Values> {
         let mut values = headers.get_all(KEY).iter();
         let first = values.next()?.clone();
         Some(Values { first, more: values.cloned().collect() })
@@ -129,7 +129,7 @@ fn refusal(node: &Node, feature: &str) -> Status {
 }
 
 /// Judges what the call of this task requires, as far as this member has applied.
-pub fn judge_current(node: &Node) -> Result<(), Status> {
+pub(crate) fn judge_current(node: &Node) -> Result<(), Status> {
     call::with_required(|required| required.judge(node)).unwrap_or(Ok(()))
 }
 

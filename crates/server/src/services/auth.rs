@@ -18,7 +18,7 @@ use tonic::{Request, Response, Status};
 use super::{Context, mismatch};
 use crate::status;
 
-pub struct AuthService(pub Context);
+pub(crate) struct AuthService(pub Context);
 
 /// A call that changes something, and is answered with a header alone.
 macro_rules! change {

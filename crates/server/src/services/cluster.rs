@@ -11,7 +11,7 @@ use tonic::{Request, Response, Status};
 use super::Context;
 use crate::{config::Url, status};
 
-pub struct ClusterService(pub Context);
+pub(crate) struct ClusterService(pub Context);
 
 #[tonic::async_trait]
 impl Cluster for ClusterService {

@@ -140,7 +140,7 @@ fn check_kept(history: &VecDeque<GateChange>, from: u64) -> Result<(), Status> {
 }
 
 /// The changes from an index on; with `follow`, also those to come.
-pub struct GateHistory {
+pub(crate) struct GateHistory {
     context: Context,
     /// The next change to send is at this index or later.
     from: u64,

@@ -39,7 +39,7 @@ fn grpc<E: Wire, D: Message + Default + Send + 'static>(context: &Context) -> Gr
 
 /// `KV.Range` and `KV.Put`, in front of the generated KV service.
 #[derive(Clone)]
-pub struct HotKv<S> {
+pub(crate) struct HotKv<S> {
     pub context: Context,
     pub rest: S,
 }
@@ -185,7 +185,7 @@ fn is_large(request: &RangeRequest) -> bool {
 
 /// `Watch.Watch`.
 #[derive(Clone)]
-pub struct HotWatch(pub WatchService);
+pub(crate) struct HotWatch(pub WatchService);
 
 impl Service<http::Request<Body>> for HotWatch {
     type Response = http::Response<Body>;

@@ -15,13 +15,13 @@ use crate::status;
 
 /// A service, and the paths of the methods its messages' descriptors name.
 #[derive(Clone)]
-pub struct Known<S> {
+pub(crate) struct Known<S> {
     service: S,
     paths: Arc<HashSet<String>>,
 }
 
 impl<S: NamedService> Known<S> {
-    pub fn new(service: S) -> Known<S> {
+    pub(crate) fn new(service: S) -> Known<S> {
         let found = proto::pool().get_service_by_name(S::NAME);
         let methods = found.iter().flat_map(|s| s.methods().collect::<Vec<_>>());
         let paths = methods.map(|m| format!("/{}/{}", S::NAME, m.name())).collect();

@@ -15,7 +15,7 @@ use tonic::{Request, Response, Status};
 use super::{Context, mismatch, range_stream::RangeChunks};
 use crate::{metrics::server::Op, status};
 
-pub struct KvService(pub Context);
+pub(crate) struct KvService(pub Context);
 
 #[tonic::async_trait]
 impl Kv for KvService {

@@ -20,7 +20,7 @@ use crate::{
     users::{self, Permit},
 };
 
-pub struct LeaseService(pub Context);
+pub(crate) struct LeaseService(pub Context);
 
 #[tonic::async_trait]
 impl Lease for LeaseService {
@@ -86,10 +86,8 @@ impl Lease for LeaseService {
         let token = users::token_among(request.metadata().as_ref());
         let request = request.into_inner();
         self.0.require_login_with(token.as_ref()).await?;
-        let permit = match request.keys {
-            true => Some(self.0.permit_lease(token.as_ref(), request.id, may_read).await?),
-            false => None,
-        };
+        let permit =
+            if request.keys { Some(self.0.permit_lease(token.as_ref(), request.id, may_read).await?) } else { None };
         let found = self.0.part.lease_time_to_live(request).await.map_err(|e| status::from_leader(&e))?;
         permit.map_or(Ok(()), |permit| self.0.check_still(permit))?;
         let header = Some(self.0.header());

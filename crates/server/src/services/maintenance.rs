@@ -24,7 +24,7 @@ use crate::{VERSION, snapshot::Pieces, status};
 /// How often it is looked whether the file has come down.
 const SETTLE_LOOK: Duration = Duration::from_millis(50);
 
-pub struct MaintenanceService(pub Context);
+pub(crate) struct MaintenanceService(pub Context);
 
 #[tonic::async_trait]
 impl Maintenance for MaintenanceService {

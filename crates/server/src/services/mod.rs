@@ -5,13 +5,13 @@ mod cluster;
 mod concurrency;
 mod feature_gate;
 mod feature_gate_page;
-pub mod hot;
+pub(crate) mod hot;
 mod known;
 mod kv;
 mod lease;
 mod maintenance;
 mod range_stream;
-pub mod watch;
+pub(crate) mod watch;
 
 use std::{
     ops::Deref,
@@ -26,7 +26,7 @@ use proto::etcdserverpb::{InternalRaftRequest, ResponseHeader};
 use tokio::runtime::Handle;
 use tonic::Status;
 
-pub use self::{
+pub(crate) use self::{
     auth::AuthService,
     cluster::ClusterService,
     concurrency::{ElectionService, LockService},
@@ -49,9 +49,9 @@ pub(crate) const MESSAGE_OVERHEAD_BYTES: usize = 512 * 1024;
 
 /// What every service needs. Cheap to clone, as every call does.
 #[derive(Clone)]
-pub struct Context(Arc<Parts>);
+pub(crate) struct Context(Arc<Parts>);
 
-pub struct Parts {
+pub(crate) struct Parts {
     pub node: Arc<Node>,
     pub part: Part,
     pub limits: Limits,
@@ -72,7 +72,7 @@ impl Deref for Context {
 }
 
 #[derive(Debug, Clone)]
-pub struct Limits {
+pub(crate) struct Limits {
     pub txn_ops_max: usize,
     pub request_bytes_max: usize,
     /// Requests that take longer are logged.
@@ -82,26 +82,26 @@ pub struct Limits {
 }
 
 impl Context {
-    pub fn new(part: Part, limits: Limits, tokens: Tokens, metrics: Arc<Metrics>, pool: Handle) -> Context {
+    pub(crate) fn new(part: Part, limits: Limits, tokens: Tokens, metrics: Arc<Metrics>, pool: Handle) -> Context {
         let (node, cluster) = (part.node.clone(), part.node.cluster());
         let (cluster_id, member_id) = (cluster.id.0, cluster.local.0);
         Context(Arc::new(Parts { cluster_id, member_id, node, part, limits, tokens, metrics, pool }))
     }
 
-    pub fn member_id(&self) -> u64 {
+    pub(crate) fn member_id(&self) -> u64 {
         self.member_id
     }
 
     /// The largest message that is read: the request limit, and room for what surrounds a request.
-    pub fn message_bytes_max(&self) -> usize {
+    pub(crate) fn message_bytes_max(&self) -> usize {
         self.limits.request_bytes_max + MESSAGE_OVERHEAD_BYTES
     }
 
-    pub fn header_at(&self, revision: i64) -> ResponseHeader {
+    pub(crate) fn header_at(&self, revision: i64) -> ResponseHeader {
         ResponseHeader { cluster_id: self.cluster_id, member_id: self.member_id, revision, raft_term: self.node.term() }
     }
 
-    pub fn header(&self) -> ResponseHeader {
+    pub(crate) fn header(&self) -> ResponseHeader {
         self.header_at(self.node.store().revision())
     }
 

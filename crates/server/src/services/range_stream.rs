@@ -17,7 +17,7 @@ use crate::users::Permit;
 const FIRST_CHUNK_KEYS: i64 = 10;
 
 /// The chunks of a range. A chunk is read when the one before it has been taken, so a slow client holds no memory.
-pub struct RangeChunks {
+pub(crate) struct RangeChunks {
     context: Context,
     /// The range that is left; `None` when all is sent.
     request: Option<RangeRequest>,
@@ -28,7 +28,7 @@ pub struct RangeChunks {
 }
 
 impl RangeChunks {
-    pub fn new(context: Context, mut request: RangeRequest, permit: Permit) -> RangeChunks {
+    pub(crate) fn new(context: Context, mut request: RangeRequest, permit: Permit) -> RangeChunks {
         let limit_left = if request.limit == 0 { i64::MAX } else { request.limit };
         request.limit = FIRST_CHUNK_KEYS.min(limit_left);
         RangeChunks { context, request: Some(request), permit, limit_left, sent: 0, revision: 0 }

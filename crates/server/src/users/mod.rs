@@ -1,15 +1,15 @@
 //! Who calls, and whether they may. Writes carry their user inside of their entry and are judged where it is applied; what is
 //! answered without an entry is judged here, as far as this member has applied.
 
-pub mod jwt;
-pub mod tokens;
+pub(crate) mod jwt;
+pub(crate) mod tokens;
 
 use auth::{Store, Who};
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 use proto::etcdserverpb::InternalRaftRequest;
 use tonic::Status;
 
-pub use self::tokens::Tokens;
+pub(crate) use self::tokens::Tokens;
 use crate::{call, services::Context, status};
 
 /// Where clients of etcd put their token; the JSON gateway has it in `authorization`.
@@ -18,7 +18,7 @@ const BEARER: &str = "Bearer ";
 
 /// A user who has logged in.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Caller {
+pub(crate) struct Caller {
     pub user: String,
     /// Of the users and roles that the token is good for.
     pub revision: u64,
@@ -26,7 +26,7 @@ pub struct Caller {
 
 /// What was allowed, as of a revision of users and roles; `None` if nobody has to be allowed anything.
 #[derive(Debug, Clone, Copy)]
-pub struct Permit(Option<u64>);
+pub(crate) struct Permit(Option<u64>);
 
 impl Caller {
     fn who(caller: &Option<Caller>) -> Who<'_> {
@@ -35,19 +35,19 @@ impl Caller {
 }
 
 /// The token among the headers of a call, if there is one.
-pub fn token_among(headers: &HeaderMap) -> Option<HeaderValue> {
+pub(crate) fn token_among(headers: &HeaderMap) -> Option<HeaderValue> {
     headers.get(TOKEN).or_else(|| headers.get(header::AUTHORIZATION)).cloned()
 }
 
 impl Context {
     /// What a call shows, where it matters.
     #[inline]
-    pub fn token_of(&self, headers: &HeaderMap) -> Option<HeaderValue> {
+    pub(crate) fn token_of(&self, headers: &HeaderMap) -> Option<HeaderValue> {
         if self.node.users().enabled() { token_among(headers) } else { None }
     }
 
     /// Who calls. `None`: nobody has to say, or nobody has said.
-    pub async fn caller(&self) -> Result<Option<Caller>, Status> {
+    pub(crate) async fn caller(&self) -> Result<Option<Caller>, Status> {
         self.caller_with(call::noted().token.as_ref()).await
     }
 
@@ -80,11 +80,11 @@ impl Context {
     }
 
     /// For what every user may ask, and nobody else.
-    pub async fn require_login(&self) -> Result<(), Status> {
+    pub(crate) async fn require_login(&self) -> Result<(), Status> {
         self.require_login_with(call::noted().token.as_ref()).await
     }
 
-    pub async fn require_login_with(&self, token: Option<&HeaderValue>) -> Result<(), Status> {
+    pub(crate) async fn require_login_with(&self, token: Option<&HeaderValue>) -> Result<(), Status> {
         if !self.node.users().enabled() || self.caller_with(token).await?.is_some() {
             return Ok(());
         }
@@ -92,19 +92,19 @@ impl Context {
     }
 
     /// For what needs the role root.
-    pub async fn require_admin(&self) -> Result<(), Status> {
+    pub(crate) async fn require_admin(&self) -> Result<(), Status> {
         self.permit(|users, who| users.may_administer(who)).await.map(drop)
     }
 
     /// Whether the caller may do what is judged.
-    pub async fn permit(
+    pub(crate) async fn permit(
         &self,
         judge: impl FnOnce(&Store, Who<'_>) -> Result<(), auth::Error>,
     ) -> Result<Permit, Status> {
         self.permit_with(call::noted().token.as_ref(), judge).await
     }
 
-    pub async fn permit_with(
+    pub(crate) async fn permit_with(
         &self,
         token: Option<&HeaderValue>,
         judge: impl FnOnce(&Store, Who<'_>) -> Result<(), auth::Error>,
@@ -119,7 +119,7 @@ impl Context {
 
     /// Whether users and roles are still those that something was allowed by: what was read meanwhile may be what they were
     /// changed to hide.
-    pub fn check_still(&self, permit: Permit) -> Result<(), Status> {
+    pub(crate) fn check_still(&self, permit: Permit) -> Result<(), Status> {
         match permit.0 {
             Some(revision) if revision != self.node.users().revision() => Err(status::auth_old_revision()),
             _ => Ok(()),

@@ -8,7 +8,7 @@ use tonic::Status;
 use super::{Caller, jwt::Jwt};
 use crate::status;
 
-pub enum Tokens {
+pub(crate) enum Tokens {
     /// Words that every member keeps.
     Simple,
     /// Texts that prove themselves.
@@ -19,7 +19,7 @@ pub enum Tokens {
 
 impl Tokens {
     /// Whose token it is.
-    pub async fn caller(&self, node: &Node, token: &str) -> Option<Caller> {
+    pub(crate) async fn caller(&self, node: &Node, token: &str) -> Option<Caller> {
         match self {
             Tokens::Simple => {
                 let user = node.user_of_token(token).await?;
@@ -31,7 +31,7 @@ impl Tokens {
     }
 
     /// The token for a user whose login is applied; `assigned` is the one that the entry gave out.
-    pub fn give(&self, user: &str, assigned: Option<String>, revision: u64) -> Result<String, Status> {
+    pub(crate) fn give(&self, user: &str, assigned: Option<String>, revision: u64) -> Result<String, Status> {
         match self {
             Tokens::Simple => assigned.ok_or_else(status::auth_failed),
             Tokens::Jwt(jwt) => jwt.sign(user, revision, now()).map_err(|why| status::unknown(why.to_string())),
@@ -40,7 +40,7 @@ impl Tokens {
     }
 
     /// What the entry of a login makes its token of.
-    pub fn word(&self) -> Result<String, Status> {
+    pub(crate) fn word(&self) -> Result<String, Status> {
         match self {
             Tokens::Simple => random_word(),
             Tokens::Jwt(_) | Tokens::Off => Ok(String::new()),

@@ -66,12 +66,12 @@ struct Inner {
 }
 
 impl Control {
-    pub fn note_pending(&self) {
+    pub(super) fn note_pending(&self) {
         self.inner.lock().pending_since.get_or_insert_with(Instant::now);
         self.wake.notify_one();
     }
 
-    pub fn note_full(&self) {
+    pub(super) fn note_full(&self) {
         let mut inner = self.inner.lock();
         if !inner.full {
             inner.full = true;
@@ -80,7 +80,7 @@ impl Control {
     }
 
     /// Waits until a commit that began after this call has ended, well or not; false if the thread has ended first.
-    pub fn commit_and_wait(&self) -> bool {
+    pub(super) fn commit_and_wait(&self) -> bool {
         let mut inner = self.inner.lock();
         inner.requested += 1;
         let ticket = inner.requested;
@@ -92,7 +92,7 @@ impl Control {
     }
 
     /// False if the thread has ended.
-    pub fn submit(&self, step: Step) -> bool {
+    pub(super) fn submit(&self, step: Step) -> bool {
         let mut inner = self.inner.lock();
         while inner.step.is_some() && !inner.ended {
             self.done.wait(&mut inner);
@@ -104,13 +104,13 @@ impl Control {
         !inner.ended
     }
 
-    pub fn stop(&self, commit: bool) {
+    pub(super) fn stop(&self, commit: bool) {
         self.inner.lock().stop.get_or_insert(commit);
         self.wake.notify_one();
     }
 
     /// The commit thread's wait. `held` says that only what was asked for is to be committed.
-    pub fn next(&self, interval: Duration, held: bool) -> Turn {
+    pub(super) fn next(&self, interval: Duration, held: bool) -> Turn {
         let mut inner = self.inner.lock();
         loop {
             if let Some(commit) = inner.stop {
@@ -137,18 +137,18 @@ impl Control {
         }
     }
 
-    pub fn finished(&self, ticket: u64) {
+    pub(super) fn finished(&self, ticket: u64) {
         let mut inner = self.inner.lock();
         inner.completed = inner.completed.max(ticket);
         self.done.notify_all();
     }
 
-    pub fn has_ended(&self) -> bool {
+    pub(super) fn has_ended(&self) -> bool {
         self.inner.lock().ended
     }
 
     /// The thread is gone: nobody may wait for it any more.
-    pub fn ended(&self) {
+    pub(super) fn ended(&self) {
         let mut inner = self.inner.lock();
         inner.ended = true;
         // Drops the reply channel of a step nobody will do.

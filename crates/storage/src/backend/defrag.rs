@@ -69,12 +69,12 @@ pub(super) struct Recording {
 }
 
 impl Recording {
-    pub fn push(&mut self, layer: SharedLayer) {
+    pub(super) fn push(&mut self, layer: SharedLayer) {
         self.bytes += layer.read().bytes;
         self.layers.push(layer);
     }
 
-    pub fn bytes(&self) -> usize {
+    pub(super) fn bytes(&self) -> usize {
         self.bytes
     }
 }

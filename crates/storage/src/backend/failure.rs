@@ -44,11 +44,11 @@ pub(crate) struct Fuse {
 pub(crate) type Hook = Box<dyn FnOnce(&Failure) + Send>;
 
 impl Fuse {
-    pub fn blown(&self) -> Option<&Failure> {
+    pub(crate) fn blown(&self) -> Option<&Failure> {
         self.failure.get()
     }
 
-    pub fn blow(&self, failure: Failure) {
+    pub(crate) fn blow(&self, failure: Failure) {
         // Under the lock, so that a hook set meanwhile sees the failure or is seen here.
         let hook = {
             let mut hook = self.hook.lock();
@@ -59,7 +59,7 @@ impl Fuse {
         }
     }
 
-    pub fn on_blow(&self, hook: Hook) {
+    pub(crate) fn on_blow(&self, hook: Hook) {
         let mut slot = self.hook.lock();
         match self.blown() {
             Some(failure) => {

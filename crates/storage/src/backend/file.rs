@@ -51,22 +51,31 @@ pub(super) struct Sizes {
 }
 
 impl File {
-    pub fn open(path: &Path, options: &Options, wait: Duration) -> Result<File, bolt::OpenError> {
+    pub(super) fn open(path: &Path, options: &Options, wait: Duration) -> Result<File, bolt::OpenError> {
         File::of_db(open_db(path, options, bolt_options(options, wait))?, path, Arc::default())
     }
 
-    pub fn open_disk(disk: Arc<dyn bolt::Disk>, path: &Path, options: &Options) -> Result<File, bolt::OpenError> {
+    pub(super) fn open_disk(
+        disk: Arc<dyn bolt::Disk>,
+        path: &Path,
+        options: &Options,
+    ) -> Result<File, bolt::OpenError> {
         let db = Db::open_disk(disk, path, bolt_options(options, Duration::ZERO))?;
         File::of_db(db, path, Arc::default())
     }
 
-    pub fn open_read_only(path: &Path, wait: Duration) -> Result<File, bolt::OpenError> {
+    pub(super) fn open_read_only(path: &Path, wait: Duration) -> Result<File, bolt::OpenError> {
         let options = bolt::Options { read_only: true, lock_timeout: Some(wait), ..bolt::Options::default() };
         File::of_db(Db::open(path, options)?, path, Arc::default())
     }
 
     /// Opens a copy that is going to stand in place of the file `name`.
-    pub fn open_copy(copy: &Path, options: &Options, name: &Path, fuse: Arc<Fuse>) -> Result<File, bolt::OpenError> {
+    pub(super) fn open_copy(
+        copy: &Path,
+        options: &Options,
+        name: &Path,
+        fuse: Arc<Fuse>,
+    ) -> Result<File, bolt::OpenError> {
         let how = bolt::Options { create: false, ..bolt_options(options, Duration::ZERO) };
         File::of_db(open_db(copy, options, how)?, name, fuse)
     }
@@ -78,30 +87,30 @@ impl File {
     }
 
     /// Failures of this file are from now on those of the backend that takes it in.
-    pub fn join(self, fuse: Arc<Fuse>) -> File {
+    pub(super) fn join(self, fuse: Arc<Fuse>) -> File {
         File { fuse, ..self }
     }
 
-    pub fn is_new(&self) -> bool {
+    pub(super) fn is_new(&self) -> bool {
         self.is_new
     }
 
-    pub fn fuse(&self) -> Arc<Fuse> {
+    pub(super) fn fuse(&self) -> Arc<Fuse> {
         self.fuse.clone()
     }
 
-    pub fn view(&self) -> FileView {
+    pub(super) fn view(&self) -> FileView {
         FileView { tx: self.db.begin_read(), db: self.db.clone(), path: self.path.clone(), fuse: self.fuse.clone() }
     }
 
     /// As in etcd, pages that wait for readers to end count as used.
-    pub fn sizes(&self) -> Sizes {
+    pub(super) fn sizes(&self) -> Sizes {
         let stats = self.db.stats();
         let total = stats.pages * stats.page_size;
         Sizes { total, in_use: total - stats.free_pages * stats.page_size }
     }
 
-    pub fn create_buckets(&mut self) -> Result<(), bolt::Error> {
+    pub(super) fn create_buckets(&mut self) -> Result<(), bolt::Error> {
         let mut tx = self.db.begin_write()?;
         self.complete(&mut tx)?;
         tx.commit()?;
@@ -110,7 +119,7 @@ impl File {
     }
 
     /// Commits the changes of a layer.
-    pub fn write(&mut self, layer: &Layer) -> Result<CommitTimes, bolt::Error> {
+    pub(super) fn write(&mut self, layer: &Layer) -> Result<CommitTimes, bolt::Error> {
         let begin = Instant::now();
         failpoint!("beforeStartDBTxn");
         let mut tx = self.db.begin_write()?;
@@ -129,7 +138,7 @@ impl File {
     }
 
     /// Commits the changes of several layers at once, the later ones over the earlier.
-    pub fn write_all(&mut self, layers: &[SharedLayer]) -> Result<(), bolt::Error> {
+    pub(super) fn write_all(&mut self, layers: &[SharedLayer]) -> Result<(), bolt::Error> {
         let mut tx = self.db.begin_write()?;
         for layer in layers {
             put_layer(&mut tx, &layer.read())?;
@@ -189,7 +198,7 @@ fn put_layer(tx: &mut WriteTx, layer: &Layer) -> Result<(), bolt::Error> {
 
 impl FileView {
     /// A damaged page reads as if nothing were there, and blows the fuse.
-    pub fn get_with<R>(&self, bucket: Bucket, key: &[u8], f: impl FnOnce(&[u8]) -> R) -> Option<R> {
+    pub(super) fn get_with<R>(&self, bucket: Bucket, key: &[u8], f: impl FnOnce(&[u8]) -> R) -> Option<R> {
         let found = self.tx.bucket(bucket.name().as_bytes()).and_then(|b| b.map_or(Ok(None), |b| b.get(key)));
         match found {
             Ok(value) => value.map(f),
@@ -201,7 +210,7 @@ impl FileView {
     }
 
     /// Visits keys in `from..to` in order; breaks if `f` does.
-    pub fn scan(&self, bucket: Bucket, from: &[u8], to: &[u8], f: &mut Visit<'_>) -> ControlFlow<()> {
+    pub(super) fn scan(&self, bucket: Bucket, from: &[u8], to: &[u8], f: &mut Visit<'_>) -> ControlFlow<()> {
         self.try_scan(bucket.name().as_bytes(), from, to, f).unwrap_or_else(|error| {
             self.blow(error);
             ControlFlow::Break(())
@@ -226,7 +235,7 @@ impl FileView {
     }
 
     /// Visits everything in a bucket, whatever it is called.
-    pub fn each_of(&self, bucket: &[u8], mut f: impl FnMut(&[u8], &[u8])) -> Result<(), bolt::Error> {
+    pub(super) fn each_of(&self, bucket: &[u8], mut f: impl FnMut(&[u8], &[u8])) -> Result<(), bolt::Error> {
         let mut visit = |key: &[u8], value: &[u8]| {
             f(key, value);
             ControlFlow::Continue(())
@@ -234,36 +243,36 @@ impl FileView {
         self.try_scan(bucket, b"", b"", &mut visit).map(drop)
     }
 
-    pub fn bucket_names(&self) -> Result<Vec<Vec<u8>>, bolt::Error> {
+    pub(super) fn bucket_names(&self) -> Result<Vec<Vec<u8>>, bolt::Error> {
         self.tx.buckets()
     }
 
-    pub fn check(&self) -> Vec<bolt::Problem> {
+    pub(super) fn check(&self) -> Vec<bolt::Problem> {
         self.tx.check()
     }
 
-    pub fn release_memory(&self) {
+    pub(super) fn release_memory(&self) {
         self.db.release_memory();
     }
 
-    pub fn open_read_tx(&self) -> usize {
+    pub(super) fn open_read_tx(&self) -> usize {
         self.db.stats().open_readers as usize
     }
 
     /// The bytes of a file that holds this commit.
-    pub fn stream(&self) -> bolt::Copy {
+    pub(super) fn stream(&self) -> bolt::Copy {
         self.tx.copy()
     }
 
     /// Writes everything into the new file `to`, page by page full, and makes it durable.
-    pub fn copy_to(&self, to: &Path, options: &Options) -> Result<(), bolt::Error> {
+    pub(super) fn copy_to(&self, to: &Path, options: &Options) -> Result<(), bolt::Error> {
         let options = bolt::Options { mlock: false, ..bolt_options(options, Duration::ZERO) };
         // What was copied is not read again soon, so it need not count as memory of this process.
         let mut release = |_| self.db.release_memory();
         bolt::compact(&self.tx, to, options, COPY_TX_BYTES, &mut release)
     }
 
-    pub fn failed(&self) -> Option<Failure> {
+    pub(super) fn failed(&self) -> Option<Failure> {
         self.fuse.blown().cloned()
     }
 

@@ -29,16 +29,16 @@ impl Default for SharedLayer {
 }
 
 impl SharedLayer {
-    pub fn read(&self) -> RwLockReadGuard<'_, Layer> {
+    pub(super) fn read(&self) -> RwLockReadGuard<'_, Layer> {
         self.lock.read()
     }
 
-    pub fn write(&self) -> ArcRwLockWriteGuard<RawRwLock, Layer> {
+    pub(super) fn write(&self) -> ArcRwLockWriteGuard<RawRwLock, Layer> {
         self.lock.write_arc()
     }
 
     /// [`Layer::get`]. Most reads are of revisions older than the layer: those need no lock.
-    pub fn get(&self, bucket: Bucket, key: &[u8]) -> Option<Option<Bytes>> {
+    pub(super) fn get(&self, bucket: Bucket, key: &[u8]) -> Option<Option<Bytes>> {
         if bucket == Bucket::Key
             && let Some(main) = key.first_chunk::<8>()
             && i64::from_be_bytes(*main) < self.floor.load(Ordering::Acquire)
@@ -110,11 +110,11 @@ impl Deref for ChangeKey {
 }
 
 impl Layer {
-    pub fn is_empty(&self) -> bool {
+    pub(super) fn is_empty(&self) -> bool {
         self.ops == 0 && self.consistent.is_none()
     }
 
-    pub fn put(&mut self, bucket: Bucket, key: Bytes, value: Option<Bytes>) {
+    pub(super) fn put(&mut self, bucket: Bucket, key: Bytes, value: Option<Bytes>) {
         if bucket == Bucket::Key {
             if let Some(revision) = RevisionKey::decode(&key) {
                 return self.put_revision(revision, value);
@@ -125,7 +125,7 @@ impl Layer {
         self.trees[bucket as usize].insert(key, value);
     }
 
-    pub fn put_revision(&mut self, key: RevisionKey, value: Option<Bytes>) {
+    pub(super) fn put_revision(&mut self, key: RevisionKey, value: Option<Bytes>) {
         self.count(RevisionKey::LEN, &value);
         self.lower_floor(key.main);
         if self.run.last().is_none_or(|(last, _)| *last < key) {
@@ -140,7 +140,7 @@ impl Layer {
     }
 
     /// `None` if this layer does not know the key; `Some(None)` if it was deleted here.
-    pub fn get(&self, bucket: Bucket, key: &[u8]) -> Option<Option<Bytes>> {
+    pub(super) fn get(&self, bucket: Bucket, key: &[u8]) -> Option<Option<Bytes>> {
         match bucket {
             Bucket::Key => {
                 if let Some(value) = self.in_run(key) {
@@ -159,7 +159,7 @@ impl Layer {
     }
 
     /// Appends the changes in `from..to` (an empty `to` means to the end), in order.
-    pub fn range(&self, bucket: Bucket, from: &[u8], to: &[u8]) -> Vec<Change> {
+    pub(super) fn range(&self, bucket: Bucket, from: &[u8], to: &[u8]) -> Vec<Change> {
         let mut out = Vec::new();
         if bucket == Bucket::Meta {
             out.extend(self.consistent_changes().filter(|c| *c.key >= *from && (to.is_empty() || *c.key < *to)));

@@ -71,7 +71,7 @@ impl Read for View {
 
 impl State {
     /// Reads under the active layer.
-    pub fn get_below<R>(&self, bucket: Bucket, key: &[u8], f: impl FnOnce(&[u8]) -> R) -> Option<R> {
+    pub(super) fn get_below<R>(&self, bucket: Bucket, key: &[u8], f: impl FnOnce(&[u8]) -> R) -> Option<R> {
         let hit = self.frozen.as_ref().and_then(|layer| layer.get(bucket, key));
         match hit {
             Some(value) => value.map(|v| f(&v)),
@@ -80,7 +80,7 @@ impl State {
     }
 
     /// Visits what the file holds with the frozen layer and the given `active` changes over it.
-    pub fn scan_below(&self, active: Vec<Change>, bucket: Bucket, from: &[u8], to: &[u8], f: &mut Visit<'_>) {
+    pub(super) fn scan_below(&self, active: Vec<Change>, bucket: Bucket, from: &[u8], to: &[u8], f: &mut Visit<'_>) {
         let frozen = self.frozen.as_ref().map(|layer| layer.read().range(bucket, from, to)).unwrap_or_default();
         let mut changes = overlay(active, frozen).into_iter().peekable();
         let done = self.file.scan(bucket, from, to, &mut |key, value| {

@@ -9,14 +9,14 @@ use serde::{
 use serde_json::value::RawValue;
 
 /// The object without the key `name`; the others keep their order and their bytes.
-pub fn cut_json(value: &[u8], name: &str) -> Result<Vec<u8>, String> {
+pub(super) fn cut_json(value: &[u8], name: &str) -> Result<Vec<u8>, String> {
     let mut pairs = serde_json::Deserializer::from_slice(value).deserialize_map(Object).map_err(|e| e.to_string())?;
     pairs.0.retain(|(key, _)| key != name);
     super::go_json::to_vec(&pairs).map_err(|e| e.to_string())
 }
 
 /// The message without the field `number`.
-pub fn cut_proto(value: &[u8], number: u32) -> Result<Vec<u8>, String> {
+pub(super) fn cut_proto(value: &[u8], number: u32) -> Result<Vec<u8>, String> {
     let (mut rest, mut out) = (value, Vec::with_capacity(value.len()));
     while !rest.is_empty() {
         let begin = rest;

@@ -24,14 +24,14 @@ pub(super) struct Merge<'a, const N: usize> {
 
 impl<'a, const N: usize> Merge<'a, N> {
     /// From a key on.
-    pub fn begin(memory: &'a Memory<N>, runs: &'a [Run<N>], from: &[u8]) -> io::Result<Self> {
+    pub(super) fn begin(memory: &'a Memory<N>, runs: &'a [Run<N>], from: &[u8]) -> io::Result<Self> {
         let memory = memory.range::<[u8], _>((Bound::Included(from), Bound::Unbounded)).peekable();
         let walks = runs.iter().map(|run| run.walk(from)).collect::<io::Result<_>>()?;
         Ok(Merge { memory, walks })
     }
 
     /// Reads on; not an iterator, as it may fail.
-    pub fn next(&mut self) -> io::Result<Option<Record<N>>> {
+    pub(super) fn next(&mut self) -> io::Result<Option<Record<N>>> {
         let in_memory = self.memory.peek().map(|(key, _)| &key[..]);
         let in_runs = self.walks.iter().filter_map(|walk| walk.head()).map(|(key, _)| &key[..]);
         let Some(smallest) = in_runs.chain(in_memory).min() else { return Ok(None) };

@@ -35,13 +35,13 @@ pub(super) struct RunWriter<const N: usize> {
 }
 
 impl<const N: usize> RunWriter<N> {
-    pub fn create(beside: &Path) -> io::Result<Self> {
+    pub(super) fn create(beside: &Path) -> io::Result<Self> {
         let create = || Ok::<_, io::Error>(BufWriter::with_capacity(BUFFER_BYTES, create_unnamed(beside)?));
         Ok(RunWriter { records: create()?, begins: create()?, count: 0, at: 0 })
     }
 
     /// Keys come in order.
-    pub fn push(&mut self, key: &[u8], value: Option<[u8; N]>) -> io::Result<()> {
+    pub(super) fn push(&mut self, key: &[u8], value: Option<[u8; N]>) -> io::Result<()> {
         let length = u32::try_from(key.len()).map_err(io::Error::other)?;
         self.begins.write_all(&self.at.to_le_bytes())?;
         self.records.write_all(&length.to_le_bytes())?;
@@ -53,7 +53,7 @@ impl<const N: usize> RunWriter<N> {
         Ok(())
     }
 
-    pub fn finish(self) -> io::Result<Run<N>> {
+    pub(super) fn finish(self) -> io::Result<Run<N>> {
         let records = self.records.into_inner().map_err(io::IntoInnerError::into_error)?;
         let begins = self.begins.into_inner().map_err(io::IntoInnerError::into_error)?;
         Ok(Run { records, begins, count: self.count })
@@ -62,7 +62,7 @@ impl<const N: usize> RunWriter<N> {
 
 impl<const N: usize> Run<N> {
     /// `Some(None)` for a key that was deleted here.
-    pub fn get(&self, key: &[u8]) -> io::Result<Option<Option<[u8; N]>>> {
+    pub(super) fn get(&self, key: &[u8]) -> io::Result<Option<Option<[u8; N]>>> {
         let at = self.position(key)?;
         if at == self.count {
             return Ok(None);
@@ -72,7 +72,7 @@ impl<const N: usize> Run<N> {
     }
 
     /// All records from the first on whose key is not before `from`.
-    pub fn walk(&self, from: &[u8]) -> io::Result<Walk<'_, N>> {
+    pub(super) fn walk(&self, from: &[u8]) -> io::Result<Walk<'_, N>> {
         let at = self.position(from)?;
         let begin = if at < self.count { self.begin(at)? } else { 0 };
         let rest = BufReader::with_capacity(BUFFER_BYTES, From { file: &self.records, at: begin });
@@ -117,12 +117,12 @@ pub(super) struct Walk<'a, const N: usize> {
 
 impl<const N: usize> Walk<'_, N> {
     /// The next one.
-    pub fn head(&self) -> Option<&Record<N>> {
+    pub(super) fn head(&self) -> Option<&Record<N>> {
         self.head.as_ref()
     }
 
     /// Takes the next one.
-    pub fn advance(&mut self) -> io::Result<Option<Record<N>>> {
+    pub(super) fn advance(&mut self) -> io::Result<Option<Record<N>>> {
         let next = if self.left > 0 { Some(read_record(&mut self.rest)?) } else { None };
         self.left = self.left.saturating_sub(1);
         Ok(std::mem::replace(&mut self.head, next))

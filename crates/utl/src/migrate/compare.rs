@@ -36,7 +36,7 @@ struct Comparison<'a> {
     differences: &'a [String],
 }
 
-pub fn run(dirs: &[PathBuf], format: Format, lock_timeout: Option<Duration>) -> Result<(), Failure> {
+pub(super) fn run(dirs: &[PathBuf], format: Format, lock_timeout: Option<Duration>) -> Result<(), Failure> {
     let surveys = dirs.iter().map(|dir| Survey::look(&named(dir, None), lock_timeout));
     let surveys = surveys.collect::<anyhow::Result<Vec<_>>>()?;
     let mut members = surveys.iter().map(look).collect::<anyhow::Result<Vec<_>>>()?;

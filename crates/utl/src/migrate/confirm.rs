@@ -5,7 +5,7 @@ use std::io::{self, BufRead, IsTerminal, Write};
 use crate::failure::Failure;
 
 /// Goes on only after a yes. Without someone to ask, nothing is done.
-pub fn ask() -> Result<(), Failure> {
+pub(super) fn ask() -> Result<(), Failure> {
     if !io::stdin().is_terminal() {
         return Err(Failure::error(
             "going down needs a confirmation, and there is no terminal to ask at; read the plan above, then give -y",

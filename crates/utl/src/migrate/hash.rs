@@ -8,18 +8,18 @@ use crate::progress::Progress;
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Hash {
+pub(super) struct Hash {
     pub hash: u32,
     pub revision: i64,
     pub compact_revision: i64,
 }
 
-pub fn of(file: &ReadOnly) -> anyhow::Result<Hash> {
+pub(super) fn of(file: &ReadOnly) -> anyhow::Result<Hash> {
     at(file, 0)
 }
 
 /// As of a revision; 0 for the newest.
-pub fn at(file: &ReadOnly, revision: i64) -> anyhow::Result<Hash> {
+pub(super) fn at(file: &ReadOnly, revision: i64) -> anyhow::Result<Hash> {
     let mut progress = Progress::bytes("hashing", 2 * file.size());
     let hashed = mvcc::hash_file(&file.view(), revision, &mut |done| {
         if progress.set(done) {

@@ -26,7 +26,7 @@ use crate::{
 /// Brings the data dir of a stopped member to another version, up or down
 #[derive(clap::Args)]
 #[command(after_help = "Example: lockgateutl migrate --data-dir default.etcd --target-version 3.7 --dry-run")]
-pub struct MigrateArgs {
+pub(crate) struct MigrateArgs {
     /// The data dir; no server may run on it
     #[arg(long, value_name = "DIR")]
     data_dir: Option<PathBuf>,
@@ -53,7 +53,7 @@ pub struct MigrateArgs {
 }
 
 /// What the command line asks for is wrong.
-pub enum Wrong {
+pub(crate) enum Wrong {
     Usage(String),
     Failed(Failure),
 }
@@ -64,7 +64,7 @@ impl<T: Into<Failure>> From<T> for Wrong {
     }
 }
 
-pub fn run(args: &MigrateArgs, format: &str, lock_timeout: Option<Duration>) -> Result<(), Wrong> {
+pub(crate) fn run(args: &MigrateArgs, format: &str, lock_timeout: Option<Duration>) -> Result<(), Wrong> {
     let format = Format::parse(format)?;
     if !args.compare.is_empty() {
         return Ok(compare::run(&args.compare, format, lock_timeout)?);

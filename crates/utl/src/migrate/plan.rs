@@ -14,7 +14,7 @@ use crate::{survey::Survey, v2_store};
 /// A migration.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Migration {
+pub(super) struct Migration {
     pub data_dir: String,
     #[serde(serialize_with = "text")]
     pub from: Version,
@@ -47,7 +47,7 @@ pub struct Migration {
 
 /// From one version to another.
 #[derive(Debug, Serialize)]
-pub struct Moves {
+pub(super) struct Moves {
     #[serde(serialize_with = "text")]
     pub from: Version,
     #[serde(serialize_with = "text")]
@@ -55,29 +55,29 @@ pub struct Moves {
 }
 
 #[derive(Debug, Serialize)]
-pub struct StepText {
+pub(super) struct StepText {
     pub step: String,
     pub changes: Vec<String>,
 }
 
 /// A safety check that failed.
 #[derive(Debug, Serialize)]
-pub struct Check {
+pub(super) struct Check {
     pub found: String,
     pub risk: &'static str,
 }
 
 impl Migration {
-    pub fn is_down(&self) -> bool {
+    pub(super) fn is_down(&self) -> bool {
         self.schema.is_down() || self.cluster_version.as_ref().is_some_and(|moves| moves.to < moves.from)
     }
 
-    pub fn is_nothing(&self) -> bool {
+    pub(super) fn is_nothing(&self) -> bool {
         self.steps.is_empty() && self.cluster_version.is_none() && self.ends_downgrade.is_none() && !self.log_needs_it
     }
 }
 
-pub fn plan(survey: &Survey, to: Version) -> anyhow::Result<Migration> {
+pub(super) fn plan(survey: &Survey, to: Version) -> anyhow::Result<Migration> {
     let from = from(survey)?;
     let schema = schema_plan::plan_migration(from, to)?;
     let commit = survey.commit();
@@ -212,7 +212,7 @@ fn text<S: serde::Serializer>(version: &Version, serializer: S) -> Result<S::Ok,
 }
 
 /// The copy must be where the plan begins, or the plan was made for another file.
-pub fn check_begins(plan: &Migration, found: Found) -> anyhow::Result<()> {
+pub(super) fn check_begins(plan: &Migration, found: Found) -> anyhow::Result<()> {
     match found {
         Found::At(version) if version == plan.from => Ok(()),
         Found::New | Found::Undecided if plan.from == V3_5 => Ok(()),

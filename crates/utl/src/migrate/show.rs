@@ -8,7 +8,7 @@ use crate::{
     print::{self, Format},
 };
 
-pub fn plan(plan: &Migration, format: Format) -> Result<(), Failure> {
+pub(super) fn plan(plan: &Migration, format: Format) -> Result<(), Failure> {
     let text = match format {
         Format::Json => serde_json::to_string(plan).map_err(Failure::error)? + "\n",
         Format::Protobuf => return Err(Failure::bad_feature("protobuf not supported as output format")),

@@ -12,7 +12,7 @@ const LOG_BYTES: u64 = 2 * 64 * 1000 * 1000;
 /// Small files, directories, and what file systems keep for themselves.
 const ROOM_BYTES: u64 = 16 << 20;
 
-pub fn check(survey: &Survey) -> anyhow::Result<()> {
+pub(super) fn check(survey: &Survey) -> anyhow::Result<()> {
     let database = std::fs::metadata(&survey.database).map_or(0, |meta| meta.len());
     // Entries that are applied become keys; entries that are kept go into the new log.
     let grows = 2 * survey.log.bytes;

@@ -40,7 +40,7 @@ use crate::{
 const CHUNK_BYTES: usize = 1 << 20;
 
 /// Does all of it, or leaves the dir as it was.
-pub fn carry_out(survey: Survey, plan: &Migration, force: bool) -> anyhow::Result<()> {
+pub(super) fn carry_out(survey: Survey, plan: &Migration, force: bool) -> anyhow::Result<()> {
     match space::check(&survey) {
         Err(error) if !force => return Err(error.context("--force goes on all the same")),
         Err(error) => {

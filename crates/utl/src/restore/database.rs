@@ -13,7 +13,7 @@ use super::{NewCluster, Plan, first_log};
 use crate::{failure::open_error, log, status::check_pages};
 
 /// Refuses what is not a sound database of etcd. `shown` is the file as the user knows it.
-pub fn check(path: &Path, shown: &Path) -> anyhow::Result<()> {
+pub(super) fn check(path: &Path, shown: &Path) -> anyhow::Result<()> {
     let checked = || {
         let file = Backend::open_read_only(path, None).map_err(open_error)?;
         check_pages(&file)?;
@@ -34,7 +34,7 @@ pub fn check(path: &Path, shown: &Path) -> anyhow::Result<()> {
 }
 
 /// Writes what differs in the new cluster, in one commit.
-pub fn adapt(path: &Path, plan: &Plan) -> anyhow::Result<()> {
+pub(super) fn adapt(path: &Path, plan: &Plan) -> anyhow::Result<()> {
     let options = Options { map_bytes: plan.map_bytes, ..Options::default() };
     let backend = Backend::open(path, options).map_err(open_error)?;
     let bumped = bumped_revision(&backend, plan.bump_revision)?;
@@ -58,7 +58,7 @@ pub fn adapt(path: &Path, plan: &Plan) -> anyhow::Result<()> {
     Ok(())
 }
 
-pub fn record(member: &membership::Member) -> MemberRecord {
+pub(super) fn record(member: &membership::Member) -> MemberRecord {
     MemberRecord {
         id: member.id.0,
         peer_urls: member.peer_urls.clone(),

@@ -11,9 +11,9 @@ use wal::{Wal, snapfile};
 use super::{NewCluster, database::record};
 use crate::v2_store;
 
-pub const TERM: u64 = 1;
+pub(super) const TERM: u64 = 1;
 
-pub fn write(dir: &DataDir, cluster: &NewCluster) -> anyhow::Result<()> {
+pub(super) fn write(dir: &DataDir, cluster: &NewCluster) -> anyhow::Result<()> {
     let metadata = wal::Metadata { node_id: cluster.local.0, cluster_id: cluster.id.0 };
     let mut wal = Wal::create(&dir.wal(), &metadata.encode(), wal::Options::default())?;
     let entries = entries(cluster);
@@ -31,7 +31,7 @@ pub fn write(dir: &DataDir, cluster: &NewCluster) -> anyhow::Result<()> {
     Ok(())
 }
 
-pub fn conf_state(cluster: &NewCluster) -> raftpb::ConfState {
+pub(super) fn conf_state(cluster: &NewCluster) -> raftpb::ConfState {
     let voters = cluster.members.iter().map(|member| member.id.0).collect();
     raftpb::ConfState { voters, ..raftpb::ConfState::default() }
 }

@@ -19,7 +19,7 @@ use crate::{failure::Failure, log, peer_url};
 /// Makes a new data dir from a snapshot
 #[derive(clap::Args)]
 #[command(after_help = "Example: lockgateutl snapshot restore backup.db --data-dir default.etcd")]
-pub struct RestoreArgs {
+pub(crate) struct RestoreArgs {
     /// The snapshot
     #[arg(value_name = "FILE")]
     args: Vec<PathBuf>,
@@ -75,7 +75,7 @@ struct NewCluster {
     members: Vec<Member>,
 }
 
-pub fn run(args: RestoreArgs, lock_timeout: Option<Duration>) -> Result<(), Failure> {
+pub(crate) fn run(args: RestoreArgs, lock_timeout: Option<Duration>) -> Result<(), Failure> {
     let [snapshot] = &args.args[..] else {
         return Err(Failure::bad_args("snapshot restore requires exactly one argument"));
     };

@@ -18,7 +18,7 @@ const HASH_BYTES: u64 = 32;
 const CHUNK_BYTES: usize = 1 << 20;
 
 /// A snapshot open for reading, under a shared lock: a database in use by a server is not copied while it changes.
-pub struct Source {
+pub(super) struct Source {
     file: File,
     /// Without the hash.
     body_bytes: u64,
@@ -27,7 +27,7 @@ pub struct Source {
 }
 
 impl Source {
-    pub fn open(plan: &Plan) -> anyhow::Result<Source> {
+    pub(super) fn open(plan: &Plan) -> anyhow::Result<Source> {
         let path = &plan.snapshot;
         let mut file = File::open(path).map_err(|error| path_error("open", path, &error))?;
         lock(&file, path, plan.lock_timeout)?;
@@ -51,7 +51,7 @@ impl Source {
     }
 
     /// Copies the pages into a new, private file, makes them durable, and compares the hash.
-    pub fn copy_to(mut self, to: &Path, plan: &Plan) -> anyhow::Result<()> {
+    pub(super) fn copy_to(mut self, to: &Path, plan: &Plan) -> anyhow::Result<()> {
         let mut out = OpenOptions::new()
             .write(true)
             .create_new(true)

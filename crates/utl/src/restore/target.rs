@@ -13,7 +13,7 @@ use node::DataDir;
 use super::Plan;
 
 /// Directories under temporary names. What has not got its real name when this is dropped is removed.
-pub struct Target {
+pub(super) struct Target {
     pub dir: DataDir,
     /// The new data dir; inside the real one if that exists, which may be the root of a disk of its own.
     root: PathBuf,
@@ -23,7 +23,7 @@ pub struct Target {
 }
 
 /// Refuses to write where something is.
-pub fn check_free(plan: &Plan) -> anyhow::Result<()> {
+pub(super) fn check_free(plan: &Plan) -> anyhow::Result<()> {
     let empty = match fs::read_dir(&plan.data_dir) {
         Ok(mut entries) => entries.next().is_none(),
         Err(error) => error.kind() == io::ErrorKind::NotFound,
@@ -38,7 +38,7 @@ pub fn check_free(plan: &Plan) -> anyhow::Result<()> {
 }
 
 impl Target {
-    pub fn begin(plan: &Plan) -> anyhow::Result<Target> {
+    pub(super) fn begin(plan: &Plan) -> anyhow::Result<Target> {
         let inside = plan.data_dir.exists();
         let root = if inside { plan.data_dir.join(temporary("member")) } else { beside(&plan.data_dir) };
         let wal = plan.wal_dir.as_deref().map(beside);
@@ -54,7 +54,7 @@ impl Target {
 
     /// Makes the directories durable and gives them their names: the log first, since nothing starts without the
     /// database.
-    pub fn finish(mut self, plan: &Plan) -> anyhow::Result<()> {
+    pub(super) fn finish(mut self, plan: &Plan) -> anyhow::Result<()> {
         for dir in [self.dir.wal(), self.dir.snap(), self.dir.member(), self.root.clone()] {
             sync(&dir)?;
         }

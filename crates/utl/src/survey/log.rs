@@ -14,7 +14,7 @@ use proto::{
 use wal::{Metadata, Wal};
 
 /// A log after its last usable snapshot record.
-pub struct LogSurvey {
+pub(crate) struct LogSurvey {
     pub at: walpb::Snapshot,
     pub metadata: Metadata,
     pub hard_state: HardState,
@@ -40,13 +40,13 @@ pub struct LogSurvey {
 
 /// An entry that asks for something special of its reader.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Needed {
+pub(crate) struct Needed {
     pub index: u64,
     pub need: Need,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Need {
+pub(crate) enum Need {
     /// Nothing but this version.
     Version(Version),
     /// Something that this binary does not know, and where it stands.
@@ -58,7 +58,7 @@ pub enum Need {
 }
 
 impl LogSurvey {
-    pub fn look(dir: &Path) -> anyhow::Result<LogSurvey> {
+    pub(crate) fn look(dir: &Path) -> anyhow::Result<LogSurvey> {
         let snapshots = Wal::valid_snapshots(dir)?;
         let at = snapshots.iter().max_by_key(|snapshot| snapshot.index()).cloned().unwrap_or_default();
         let read = Wal::read_heads(dir, &at)?;
@@ -108,7 +108,7 @@ impl LogSurvey {
     }
 
     /// Refuses logs that cannot be all of what was written.
-    pub fn judge(&self, applied: u64) -> anyhow::Result<()> {
+    pub(crate) fn judge(&self, applied: u64) -> anyhow::Result<()> {
         if self.last < applied {
             bail!(
                 "the log ends at index {} but the database has applied index {applied}: entries are missing from the log; \
@@ -128,7 +128,7 @@ impl LogSurvey {
     }
 
     /// An entry after `after` that a reader at `target` could not read, and why.
-    pub fn newer_than(&self, target: Version, after: u64) -> Option<(u64, String)> {
+    pub(crate) fn newer_than(&self, target: Version, after: u64) -> Option<(u64, String)> {
         let special = self.needed.iter().filter(|needed| needed.index > after);
         let special = special.filter_map(|needed| Some((needed.index, needed.need.refused_by(target)?)));
         let newer = self.last_of.iter().filter(|(version, index)| *version > target && *index > after);
@@ -139,12 +139,12 @@ impl LogSurvey {
 
 impl Need {
     /// Whether it is something that this binary does not know.
-    pub fn is_unknown(&self) -> bool {
+    pub(crate) fn is_unknown(&self) -> bool {
         matches!(self, Need::Unknown(_))
     }
 
     /// Why a release cannot take an entry with this need, if so.
-    pub fn refused_by(&self, target: Version) -> Option<String> {
+    pub(crate) fn refused_by(&self, target: Version) -> Option<String> {
         match self {
             Need::Version(version) => (*version > target).then(|| format!("needs {version}")),
             Need::Unknown(path) => Some(format!("holds {path}, which this binary does not know")),
@@ -161,7 +161,7 @@ impl Need {
 }
 
 /// What an entry asks of its reader. Requests of the v2 API are recognised first: they are no message of today.
-pub fn need_of(entry: &Entry) -> Need {
+pub(super) fn need_of(entry: &Entry) -> Need {
     let data = entry.data.clone().unwrap_or_default();
     if entry.r#type() == EntryType::EntryNormal
         && let Some(request) = V2Request::recognise(&data)

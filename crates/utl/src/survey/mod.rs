@@ -27,13 +27,13 @@ use storage::{
 
 use wal::Wal;
 
-pub use log::{LogSurvey, Need};
-pub use starts::{RELEASES, may_start};
+pub(crate) use log::{LogSurvey, Need};
+pub(crate) use starts::{RELEASES, may_start};
 
 use crate::{failure::open_error, log as lines};
 
 /// A data dir. While this lives, no server starts on it.
-pub struct Survey {
+pub(crate) struct Survey {
     pub dir: DataDir,
     pub file: ReadOnly,
     /// The lock of `db`, where `file` is another one.
@@ -57,7 +57,7 @@ pub struct Survey {
 
 impl Survey {
     /// Looks at a dir, after finishing or undoing a migration that was cut off there.
-    pub fn look(dir: &DataDir, lock_timeout: Option<Duration>) -> anyhow::Result<Survey> {
+    pub(crate) fn look(dir: &DataDir, lock_timeout: Option<Duration>) -> anyhow::Result<Survey> {
         settle(dir)?;
         if !dir.db().exists() {
             bail!("{} is not there: {} is no data dir of a member", dir.db().display(), dir.root().display());
@@ -114,7 +114,7 @@ impl Survey {
     }
 
     /// The version the dir is at by its file.
-    pub fn version(&self) -> Option<Version> {
+    pub(crate) fn version(&self) -> Option<Version> {
         match self.found {
             Found::At(version) => Some(version),
             _ => None,
@@ -122,12 +122,12 @@ impl Survey {
     }
 
     /// Entries up to here are known to be committed.
-    pub fn commit(&self) -> u64 {
+    pub(crate) fn commit(&self) -> u64 {
         self.log.commit.max(self.applied.0)
     }
 
     /// The lowest release that can read the dir: its file, its cluster version and its log.
-    pub fn needs(&self) -> Version {
+    pub(crate) fn needs(&self) -> Version {
         let file = self.version().or(self.cluster.version()).unwrap_or(V3_5);
         let log = self.log.newest.map_or(V3_5, |(version, _)| version);
         file.max(self.cluster.version().unwrap_or(V3_5)).max(log).max(V3_5)
@@ -135,7 +135,7 @@ impl Survey {
 }
 
 /// Finishes or undoes a migration that was cut off.
-pub fn settle(dir: &DataDir) -> anyhow::Result<()> {
+pub(crate) fn settle(dir: &DataDir) -> anyhow::Result<()> {
     let recovered = swap::recover(dir)?;
     let told = match recovered {
         Recovered::Nothing => return Ok(()),
@@ -147,6 +147,6 @@ pub fn settle(dir: &DataDir) -> anyhow::Result<()> {
 }
 
 /// The data dir that a command line names.
-pub fn named(data_dir: &Path, wal_dir: Option<&PathBuf>) -> DataDir {
+pub(crate) fn named(data_dir: &Path, wal_dir: Option<&PathBuf>) -> DataDir {
     DataDir::new(data_dir, wal_dir.filter(|dir| !dir.as_os_str().is_empty()).cloned())
 }

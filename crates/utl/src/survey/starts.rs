@@ -11,11 +11,11 @@ use wal::snapfile;
 use super::{LogSurvey, Survey};
 
 /// Those that a dir can be brought to; the last is ours.
-pub const RELEASES: [Version; 4] = [V3_5, V3_6, V3_7, V3_8];
+pub(crate) const RELEASES: [Version; 4] = [V3_5, V3_6, V3_7, V3_8];
 const V3_7: Version = Version::new(3, 7);
 
 /// Whether `release` may start on the dir. `Err` says what stands in the way.
-pub fn may_start(survey: &Survey, release: Version) -> Result<(), String> {
+pub(crate) fn may_start(survey: &Survey, release: Version) -> Result<(), String> {
     if let Some(cluster) = survey.cluster.version().filter(|cluster| *cluster > release) {
         return Err(format!("the cluster version is {cluster}"));
     }
@@ -37,7 +37,7 @@ pub fn may_start(survey: &Survey, release: Version) -> Result<(), String> {
 }
 
 /// Whether releases that start from `.snap` files find what they need.
-pub fn has_snap(dir: &Path, log: &LogSurvey) -> bool {
+pub(super) fn has_snap(dir: &Path, log: &LogSurvey) -> bool {
     let listed = |path: &Path| {
         let found = snapfile::read(path).ok().and_then(|snapshot| snapshot.metadata);
         found.is_some_and(|m| log.snapshots.iter().any(|s| (s.index(), s.term()) == (m.index(), m.term())))

@@ -2,7 +2,7 @@
 
 /// Some numbers in a row, such as seeds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Chunk {
+pub(super) struct Chunk {
     /// From 1.
     pub number: u64,
     pub first: u64,
@@ -10,7 +10,7 @@ pub struct Chunk {
 }
 
 /// Cuts `total` numbers from `first` on; the last chunk takes what is left.
-pub fn cut(first: u64, total: u64, count_max: u64) -> Vec<Chunk> {
+pub(super) fn cut(first: u64, total: u64, count_max: u64) -> Vec<Chunk> {
     let count_max = count_max.max(1);
     let chunk = |i: u64| {
         let done = i * count_max;

@@ -31,7 +31,7 @@ all commits. Ctrl-C ends the current step, which is then not recorded.";
 
 #[derive(clap::Args)]
 #[command(after_help = HELP)]
-pub struct Args {
+pub(crate) struct Args {
     /// Where state, logs and corpora are kept [default: $XDG_STATE_HOME/lockgate/night]
     #[arg(long, value_name = "DIR")]
     state: Option<PathBuf>,
@@ -49,7 +49,7 @@ pub struct Args {
     dry_run: bool,
 }
 
-pub fn run(args: &Args) -> Result<ExitCode> {
+pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let root = workspace::root()?;
     let state = args.state.clone().map_or_else(state_dir, Ok)?;
     let state = std::path::absolute(&state).with_context(|| format!("failed to find {}", state.display()))?;

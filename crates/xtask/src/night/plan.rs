@@ -8,7 +8,7 @@ use super::{
 };
 use crate::step::Step;
 
-pub const SIM_SEEDS: u64 = 100_000;
+pub(super) const SIM_SEEDS: u64 = 100_000;
 const SIM_SEEDS_A_CHUNK: u64 = 1_000;
 const KILL9_ROUNDS: u64 = 1_000;
 const KILL9_ROUNDS_A_CHUNK: u64 = 100;
@@ -17,7 +17,7 @@ const FUZZ_RANDOM_INPUTS: u64 = 200_000;
 const HOUR: u64 = 3_600;
 
 #[derive(Debug, Clone)]
-pub struct Job {
+pub(super) struct Job {
     pub name: &'static str,
     pub about: &'static str,
     pub steps: Vec<Step>,
@@ -41,7 +41,7 @@ impl Job {
 }
 
 /// Every job, the short ones first. `seed` follows from the commit, so a rerun repeats its chunks.
-pub fn plan(seed: u64, tools: &Tools, targets: &[Target], corpus: &Path) -> Vec<Job> {
+pub(super) fn plan(seed: u64, tools: &Tools, targets: &[Target], corpus: &Path) -> Vec<Job> {
     let mut jobs = vec![deny(tools), fetch(tools)];
     jobs.extend(suites(seed));
     jobs.push(Job::new("model", "the gate protocol, explored completely", vec![release("model", "model", &[])]));

@@ -15,13 +15,13 @@ use anyhow::{Context, Result, bail};
 const HEADER: &str = "lockgate night 1";
 
 #[derive(Debug, Default, PartialEq)]
-pub struct Done {
+pub(super) struct Done {
     /// Steps that succeeded, with their seconds.
     ok: BTreeMap<String, f64>,
 }
 
 impl Done {
-    pub fn seconds(&self, step: &str) -> Option<f64> {
+    pub(super) fn seconds(&self, step: &str) -> Option<f64> {
         self.ok.get(step).copied()
     }
 
@@ -61,14 +61,14 @@ fn parse_line(line: &str) -> Option<(bool, f64, &str)> {
 }
 
 /// The open state file. Its lock keeps a second night off this commit.
-pub struct Journal {
+pub(super) struct Journal {
     file: File,
     path: PathBuf,
 }
 
 impl Journal {
     /// Opens the file in this directory, or begins it.
-    pub fn open(dir: &Path) -> Result<(Journal, Done)> {
+    pub(super) fn open(dir: &Path) -> Result<(Journal, Done)> {
         fs::create_dir_all(dir).with_context(|| format!("failed to make {}", dir.display()))?;
         let path = dir.join("done.txt");
         let open = || OpenOptions::new().create(true).append(true).read(true).open(&path);
@@ -108,7 +108,7 @@ impl Journal {
         Ok((Journal { file, path }, done))
     }
 
-    pub fn record(&mut self, step: &str, seconds: f64, ok: bool) -> Result<()> {
+    pub(super) fn record(&mut self, step: &str, seconds: f64, ok: bool) -> Result<()> {
         let word = if ok { "ok" } else { "FAILED" };
         let line = format!("{word} {seconds:.1} {step}\n");
         let written = self.file.write_all(line.as_bytes()).and_then(|()| self.file.sync_data());
@@ -117,7 +117,7 @@ impl Journal {
 }
 
 /// Returns the recorded steps without opening a journal; none if there is no readable file.
-pub fn peek(dir: &Path) -> Done {
+pub(super) fn peek(dir: &Path) -> Done {
     let bytes = fs::read(dir.join("done.txt")).unwrap_or_default();
     Done::parse(&String::from_utf8_lossy(&bytes)).map(|(done, _)| done).unwrap_or_default()
 }

@@ -10,7 +10,7 @@ use anyhow::{Context, Result};
 use crate::workspace::answers;
 
 #[derive(Debug, Clone, Default)]
-pub struct Tools {
+pub(super) struct Tools {
     pub go: bool,
     pub rustup: bool,
     /// cargo-deny checks licences, sources and duplicate versions.
@@ -21,7 +21,7 @@ pub struct Tools {
 }
 
 impl Tools {
-    pub fn look() -> Tools {
+    pub(super) fn look() -> Tools {
         Tools {
             go: answers("go", &["version"]),
             rustup: answers("rustup", &["--version"]),
@@ -34,12 +34,12 @@ impl Tools {
 
 /// One fuzz target: a test of a file in crates/fuzz/tests.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Target {
+pub(super) struct Target {
     pub test: String,
     pub function: String,
 }
 
-pub fn fuzz_targets(root: &Path) -> Result<Vec<Target>> {
+pub(super) fn fuzz_targets(root: &Path) -> Result<Vec<Target>> {
     let dir = root.join("crates/fuzz/tests");
     let list = fs::read_dir(&dir).with_context(|| format!("failed to list {}", dir.display()))?;
     let mut paths = list.map(|entry| Ok(entry?.path())).collect::<Result<Vec<PathBuf>>>()?;

@@ -10,7 +10,7 @@ use super::{File, Finding, Tree, manifest};
 
 const MAP: &str = "ARCHITECTURE.md";
 
-pub fn check(tree: &Tree) -> Vec<Finding> {
+pub(super) fn check(tree: &Tree) -> Vec<Finding> {
     let Some(file) = tree.get(MAP) else {
         let missing = File { path: MAP.to_owned(), text: String::new() };
         return vec![missing.error(1, "the file with the code map is missing", "write it, with a row for every crate")];

@@ -4,7 +4,7 @@
 
 use super::{File, Finding, crate_of_manifest};
 
-pub fn check(file: &File) -> Option<Finding> {
+pub(super) fn check(file: &File) -> Option<Finding> {
     let name = crate_of_manifest(&file.path)?;
     let inherits = keys(&file.text).any(|(_, section, key, value)| {
         matches!((section, key, value), ("lints", "workspace", "true") | ("", "lints.workspace", "true"))
@@ -14,7 +14,7 @@ pub fn check(file: &File) -> Option<Finding> {
 }
 
 /// The crates that a manifest depends on to build (tests aside), with their lines.
-pub fn dependencies(file: &File) -> impl Iterator<Item = (usize, &str)> {
+pub(super) fn dependencies(file: &File) -> impl Iterator<Item = (usize, &str)> {
     keys(&file.text).filter_map(|(line, section, key, value)| {
         // A table of its own, `[dependencies.x]`, names the crate in its header; that is not our way to write it, but
         // must not be a way around the check.

@@ -18,13 +18,13 @@ use anyhow::{Context, Result, bail};
 use crate::workspace;
 
 #[derive(clap::Args)]
-pub struct Args {
+pub(crate) struct Args {
     /// The workspace to look at; the one this was built from unless given
     #[arg(long)]
     root: Option<PathBuf>,
 }
 
-pub fn run(args: &Args) -> Result<ExitCode> {
+pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let root = args.root.clone().map_or_else(workspace::root, Ok)?;
     let tree = Tree::read(&root)?;
     let findings = check(&tree);

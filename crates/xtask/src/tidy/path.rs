@@ -19,7 +19,7 @@ const REGISTRIES: [&str; 4] =
 /// The only source a lock file may name.
 const CRATES_IO: &str = "registry+https://github.com/rust-lang/crates.io-index";
 
-pub fn check(file: &File) -> Vec<Finding> {
+pub(super) fn check(file: &File) -> Vec<Finding> {
     file.lines().filter_map(|(number, line)| check_line(file, number, line)).collect()
 }
 

@@ -31,7 +31,7 @@ const NAMES_AS_BYTES: [&str; 6] = [
     concat!("me", "ta"),
 ];
 
-pub fn check(file: &File) -> Vec<Finding> {
+pub(super) fn check(file: &File) -> Vec<Finding> {
     if !file.path.ends_with(".rs") {
         return Vec::new();
     }

@@ -11,7 +11,7 @@ use crate::cel::{
 
 type Result<'a> = std::result::Result<Value<'a>, Error>;
 
-pub const ROWS: &[Row] = &[
+pub(super) const ROWS: &[Row] = &[
     ("isSorted", MEMBER, "list(A)", "bool", is_sorted),
     ("sum", MEMBER, "list(int)", "int", |args, meter| sum(args, meter, Value::Int(0))),
     ("sum", MEMBER, "list(uint)", "uint", |args, meter| sum(args, meter, Value::Uint(0))),

@@ -19,11 +19,11 @@ mod url;
 use std::{collections::HashMap, sync::LazyLock};
 
 #[cfg(test)]
-pub use self::standard::double_text;
-pub use self::{named::Format, net::Cidr, quantity::Quantity, semver::Semver, time::parse_duration, url::Url};
+pub(crate) use self::standard::double_text;
+pub(crate) use self::{named::Format, net::Cidr, quantity::Quantity, semver::Semver, time::parse_duration, url::Url};
 use super::{Error, Meter, ast::Member, types::Type, value::Value};
 
-pub type Call = for<'a> fn(&[Value<'a>], &mut Meter) -> Result<Value<'a>, Error>;
+pub(super) type Call = for<'a> fn(&[Value<'a>], &mut Meter) -> Result<Value<'a>, Error>;
 
 /// Name, whether it is called on its first argument, types of arguments, type of the result, what it does.
 type Row = (&'static str, Member, &'static str, &'static str, Call);
@@ -31,7 +31,7 @@ type Row = (&'static str, Member, &'static str, &'static str, Call);
 const MEMBER: Member = Member::Yes;
 const GLOBAL: Member = Member::No;
 
-pub struct Overload {
+pub(super) struct Overload {
     pub member: Member,
     pub params: Vec<Type>,
     pub result: Type,
@@ -39,13 +39,13 @@ pub struct Overload {
 }
 
 /// What sorts a list by keys, which no expression can name.
-pub const SORT_BY: &str = "@sortByAssociatedKeys";
+pub(super) const SORT_BY: &str = "@sortByAssociatedKeys";
 /// Names that stand for types.
-pub const TYPE_NAMES: [&str; 11] =
+pub(super) const TYPE_NAMES: [&str; 11] =
     ["bool", "int", "uint", "double", "string", "bytes", "list", "map", "null_type", "type", "optional_type"];
 
 /// What a type's name stands for as a value.
-pub fn type_value(name: &str) -> &'static str {
+pub(super) fn type_value(name: &str) -> &'static str {
     TYPE_NAMES.iter().find(|known| **known == name).copied().unwrap_or("dyn")
 }
 
@@ -74,16 +74,16 @@ static TABLE: LazyLock<HashMap<&'static str, Vec<Overload>>> = LazyLock::new(|| 
     table
 });
 
-pub fn overloads(name: &str) -> Option<&'static [Overload]> {
+pub(super) fn overloads(name: &str) -> Option<&'static [Overload]> {
     TABLE.get(name).map(Vec::as_slice)
 }
 
-pub fn is_function(name: &str) -> bool {
+pub(super) fn is_function(name: &str) -> bool {
     TABLE.contains_key(name)
 }
 
 /// Calls the first overload that takes these values.
-pub fn call<'a>(name: &str, member: Member, args: &[Value<'a>], meter: &mut Meter) -> Result<Value<'a>, Error> {
+pub(super) fn call<'a>(name: &str, member: Member, args: &[Value<'a>], meter: &mut Meter) -> Result<Value<'a>, Error> {
     let fits = |overload: &&Overload| {
         overload.member == member
             && overload.params.len() == args.len()

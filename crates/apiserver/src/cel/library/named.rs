@@ -4,7 +4,7 @@ use super::{GLOBAL, MEMBER, Row, mismatch, url::Url};
 use crate::{cel::value::Value, name, schema};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Format(&'static str);
+pub(crate) struct Format(&'static str);
 
 const NAMES: [&str; 13] = [
     "dns1123Label",
@@ -24,7 +24,7 @@ const NAMES: [&str; 13] = [
 
 const FORMAT: &str = "kubernetes.NamedFormat";
 
-pub const ROWS: &[Row] = &[
+pub(super) const ROWS: &[Row] = &[
     ("format.named", GLOBAL, "string", "optional(kubernetes.NamedFormat)", |args, _| match args {
         [Value::String(wanted)] => {
             let found = NAMES.iter().find(|name| **name == &**wanted);

@@ -8,7 +8,7 @@ use crate::cel::{Error, Meter, value::Value};
 type Result<'a> = std::result::Result<Value<'a>, Error>;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Cidr {
+pub(crate) struct Cidr {
     address: IpAddr,
     bits: u8,
 }
@@ -49,7 +49,7 @@ impl Cidr {
     }
 }
 
-pub const ROWS: &[Row] = &[
+pub(super) const ROWS: &[Row] = &[
     ("ip", GLOBAL, "string", "net.IP", |args, _| match args {
         [Value::String(text)] => Ok(Value::Ip(parse_ip(text)?)),
         _ => mismatch(),

@@ -11,7 +11,7 @@ use crate::cel::{
 
 type Result<'a> = std::result::Result<Value<'a>, Error>;
 
-pub const ROWS: &[Row] = &[
+pub(super) const ROWS: &[Row] = &[
     ("_==_", GLOBAL, "A A", "bool", |args, meter| Ok(Value::Bool(args[0].equals(&args[1], meter)?))),
     ("_!=_", GLOBAL, "A A", "bool", |args, meter| Ok(Value::Bool(!args[0].equals(&args[1], meter)?))),
     ("!_", GLOBAL, "bool", "bool", |args, _| match args {
@@ -56,7 +56,7 @@ pub const ROWS: &[Row] = &[
 ];
 
 /// Comparisons: of two values of a type that has an order, and of numbers of any types.
-pub fn comparisons() -> Vec<Row> {
+pub(super) fn comparisons() -> Vec<Row> {
     const PAIRS: [&str; 14] = [
         "bool bool",
         "int int",

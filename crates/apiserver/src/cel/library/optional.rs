@@ -3,7 +3,7 @@
 use super::{GLOBAL, MEMBER, Row, mismatch};
 use crate::cel::{Error, Meter, value::Value};
 
-pub const ROWS: &[Row] = &[
+pub(super) const ROWS: &[Row] = &[
     ("optional.of", GLOBAL, "A", "optional(A)", |args, _| Ok(Value::some(args[0].clone()))),
     ("optional.none", GLOBAL, "", "optional(A)", |_, _| Ok(Value::Optional(None))),
     ("optional.ofNonZeroValue", GLOBAL, "A", "optional(A)", |args, _| {

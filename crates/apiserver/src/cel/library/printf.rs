@@ -9,7 +9,7 @@ use crate::cel::{
 /// Decimals that may be asked for.
 const PRECISION_MAX: usize = 1000;
 
-pub fn format<'a>(args: &[Value<'a>], meter: &mut Meter) -> Result<Value<'a>, Error> {
+pub(super) fn format<'a>(args: &[Value<'a>], meter: &mut Meter) -> Result<Value<'a>, Error> {
     let [Value::String(template), Value::List(list)] = args else { return mismatch() };
     meter.charge_text(template.len())?;
     let (mut out, mut next, mut used) = (String::new(), template.chars(), 0);

@@ -14,13 +14,13 @@ const SHORT_DIGITS_MAX: usize = 18;
 
 /// An amount in billionths; smaller parts are rounded away from zero.
 #[derive(Clone, Copy, Debug)]
-pub struct Quantity {
+pub(crate) struct Quantity {
     nanos: i128,
     /// Written without decimals: `1` and `1.5k` are, `1000m` and `1.0` are not, whatever they amount to.
     whole: bool,
 }
 
-pub const ROWS: &[Row] = &[
+pub(super) const ROWS: &[Row] = &[
     ("quantity", GLOBAL, "string", "kubernetes.Quantity", |args, meter| match args {
         [Value::String(text)] => {
             meter.charge_text(text.len())?;
@@ -111,7 +111,7 @@ impl Quantity {
         if self.whole { i64::try_from(self.nanos / NANO).ok() } else { None }
     }
 
-    pub fn order(&self, other: &Quantity) -> Ordering {
+    pub(crate) fn order(&self, other: &Quantity) -> Ordering {
         self.nanos.cmp(&other.nanos)
     }
 }

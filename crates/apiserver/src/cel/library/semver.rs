@@ -8,12 +8,12 @@ use crate::cel::{Error, Meter, value::Value};
 type Result<'a> = std::result::Result<Value<'a>, Error>;
 
 #[derive(Debug)]
-pub struct Semver {
+pub(crate) struct Semver {
     numbers: [u64; 3],
     pre: Vec<String>,
 }
 
-pub const ROWS: &[Row] = &[
+pub(super) const ROWS: &[Row] = &[
     ("semver", GLOBAL, "string", "kubernetes.Semver", of_text),
     ("semver", GLOBAL, "string bool", "kubernetes.Semver", of_text),
     ("isSemver", GLOBAL, "string", "bool", |args, meter| Ok(Value::Bool(of_text(args, meter).is_ok()))),
@@ -74,7 +74,7 @@ impl Semver {
     }
 
     /// What comes before a release is less than it.
-    pub fn order(&self, other: &Semver) -> Ordering {
+    pub(crate) fn order(&self, other: &Semver) -> Ordering {
         let numbers = self.numbers.cmp(&other.numbers);
         let released = self.pre.is_empty().cmp(&other.pre.is_empty());
         numbers.then(released).then_with(|| {

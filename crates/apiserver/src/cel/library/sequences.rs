@@ -13,7 +13,7 @@ type Result<'a> = std::result::Result<Value<'a>, Error>;
 /// What a call costs that makes a list.
 const MAKE_COST: u64 = 11;
 
-pub const ROWS: &[Row] = &[
+pub(super) const ROWS: &[Row] = &[
     ("slice", MEMBER, "list(A) int int", "list(A)", slice),
     ("flatten", MEMBER, "list(list(A))", "list(A)", |args, meter| flatten(args, 1, meter)),
     ("flatten", MEMBER, "list(dyn) int", "list(dyn)", |args, meter| match args {

@@ -7,7 +7,7 @@ use crate::cel::{Error, Meter, value::Value};
 
 type Result<'a> = std::result::Result<Value<'a>, Error>;
 
-pub const ROWS: &[Row] = &[
+pub(super) const ROWS: &[Row] = &[
     ("size", GLOBAL, "string", "int", size),
     ("size", GLOBAL, "bytes", "int", size),
     ("size", GLOBAL, "list(A)", "int", size),
@@ -159,7 +159,7 @@ fn to_text<'a>(args: &[Value<'a>], meter: &mut Meter) -> Result<'a> {
 }
 
 /// As Go's shortest form: plain up to a million, then with an exponent.
-pub fn double_text(value: f64) -> String {
+pub(crate) fn double_text(value: f64) -> String {
     if value.is_nan() {
         return "NaN".to_owned();
     }

@@ -5,7 +5,7 @@ use crate::cel::{Error, Meter, value::Value};
 
 type Result<'a> = std::result::Result<Value<'a>, Error>;
 
-pub const ROWS: &[Row] = &[
+pub(super) const ROWS: &[Row] = &[
     ("charAt", MEMBER, "string int", "string", char_at),
     ("indexOf", MEMBER, "string string", "int", index_of),
     ("indexOf", MEMBER, "string string int", "int", index_of),
@@ -141,11 +141,7 @@ fn split<'a>(args: &[Value<'a>], meter: &mut Meter) -> Result<'a> {
     if limit == 0 {
         return Ok(Value::list(Vec::new()));
     }
-    let parts: Vec<&str> = match by.is_empty() {
-        false => text.splitn(limit, &**by).collect(),
-        // By nothing means character by character.
-        true => characters(text, limit),
-    };
+    let parts: Vec<&str> = if !by.is_empty() { text.splitn(limit, &**by).collect() } else { characters(text, limit) };
     meter.charge(parts.len() as u64)?;
     Ok(Value::list(parts.into_iter().map(Value::text).collect()))
 }

@@ -12,7 +12,7 @@ const SECOND: i64 = 1_000_000_000;
 /// A part of a moment in a zone.
 type Part = fn(&Zoned) -> i64;
 
-pub const ROWS: &[Row] = &[
+pub(super) const ROWS: &[Row] = &[
     ("timestamp", GLOBAL, "timestamp", "timestamp", |args, _| Ok(args[0].clone())),
     ("timestamp", GLOBAL, "string", "timestamp", to_timestamp),
     ("timestamp", GLOBAL, "int", "timestamp", to_timestamp),
@@ -101,7 +101,7 @@ fn to_duration<'a>(args: &[Value<'a>], _: &mut Meter) -> Result<'a> {
 }
 
 /// Go's durations: numbers with units one after another, `1h30m` or `-1.5s`.
-pub fn parse_duration(text: &str) -> Option<i64> {
+pub(crate) fn parse_duration(text: &str) -> Option<i64> {
     let (negative, mut rest) = match text.as_bytes().first()? {
         b'-' => (true, &text[1..]),
         b'+' => (false, &text[1..]),
@@ -149,7 +149,7 @@ fn nanos(number: &str, unit: &str) -> Option<i128> {
 }
 
 /// Seconds, with as many decimals as there are.
-pub fn duration_text(nanos: i64) -> String {
+pub(super) fn duration_text(nanos: i64) -> String {
     let (sign, size) = if nanos < 0 { ("-", nanos.unsigned_abs()) } else { ("", nanos.unsigned_abs()) };
     let (whole, fraction) = (size / SECOND as u64, size % SECOND as u64);
     if fraction == 0 {

@@ -9,14 +9,14 @@ use crate::cel::{
 };
 
 #[derive(Debug, PartialEq, Eq)]
-pub struct Url {
+pub(crate) struct Url {
     scheme: String,
     host: String,
     path: String,
     query: String,
 }
 
-pub const ROWS: &[Row] = &[
+pub(super) const ROWS: &[Row] = &[
     ("url", GLOBAL, "string", "kubernetes.URL", |args, meter| match args {
         [Value::String(text)] => {
             meter.charge_text(text.len())?;
@@ -53,7 +53,7 @@ fn part<'a>(args: &[Value<'a>], of: fn(&Url) -> String) -> Result<Value<'a>, Err
 }
 
 impl Url {
-    pub fn parse(text: &str) -> Result<Url, &'static str> {
+    pub(crate) fn parse(text: &str) -> Result<Url, &'static str> {
         if text.is_empty() {
             return Err("empty url");
         }

@@ -3,7 +3,7 @@
 use Type::{Any, Bytes, Flag, Float, Int, List, Map, OrBool, OrList, Struct, Text};
 
 /// What a field holds. Names are Go's, as messages have them.
-pub enum Type {
+pub(super) enum Type {
     Any,
     /// A text, by its type.
     Text(&'static str),
@@ -20,7 +20,7 @@ pub enum Type {
 }
 
 impl Type {
-    pub fn name(&self) -> String {
+    pub(super) fn name(&self) -> String {
         match self {
             Any => "v1.JSON".to_owned(),
             Text(name) | List(name, _) | Map(name, _) => (*name).to_owned(),
@@ -43,7 +43,7 @@ const NAMED_SCHEMAS: Type = Map("map[string]v1.JSONSchemaProps", &SCHEMA);
 const NAMES: Type = Struct("CustomResourceDefinitionNames");
 
 /// The fields of a struct; none, if it is not known.
-pub fn fields(name: &str) -> Fields {
+pub(super) fn fields(name: &str) -> Fields {
     match name {
         "CustomResourceDefinition" => {
             &[("spec", Struct("CustomResourceDefinitionSpec")), ("status", Struct("CustomResourceDefinitionStatus"))]

@@ -4,7 +4,7 @@ use super::Go::{self, Int64, List, Map, Named, Of, Pointer, Struct, Text, Time};
 
 type Fields = &'static [(&'static str, Go)];
 
-pub const POLICY: Fields = &[
+pub(super) const POLICY: Fields = &[
     (
         "spec",
         Struct(
@@ -33,7 +33,7 @@ pub const POLICY: Fields = &[
     ),
 ];
 
-pub const BINDING: Fields = &[(
+pub(super) const BINDING: Fields = &[(
     "spec",
     Struct(
         "ValidatingAdmissionPolicyBindingSpec",

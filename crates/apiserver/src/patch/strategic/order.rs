@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 /// Items that the patch speaks of come as it names them, the others stay in their order, and before those that followed them.
-pub fn ordered(items: Vec<Value>, wanted: &[Value], server: &[Value], key: Option<&str>) -> Vec<Value> {
+pub(super) fn ordered(items: Vec<Value>, wanted: &[Value], server: &[Value], key: Option<&str>) -> Vec<Value> {
     let same = |a: &Value, b: &Value| key.map_or_else(|| a == b, |key| a.get(key) == b.get(key));
     let at = |list: &[Value], item: &Value| list.iter().position(|other| same(other, item));
     let (mut named, mut others): (Vec<Value>, Vec<Value>) =

@@ -9,7 +9,7 @@ use crate::{
 };
 
 /// All that is wrong with defaults in a structural schema. Those below `additionalProperties` come into play with their entries only.
-pub fn check(json: &Value, path: &str) -> Vec<FieldError> {
+pub(super) fn check(json: &Value, path: &str) -> Vec<FieldError> {
     let mut errors = Vec::new();
     walk(json, &Surrounding { schema: json, way: Vec::new(), in_meta: false }, true, path, &mut errors);
     errors
@@ -52,9 +52,10 @@ fn walk(json: &Value, around: &Surrounding<'_>, root: bool, path: &str, errors: 
     let around = if whole { &Surrounding { schema: json, way: Vec::new(), in_meta: false } } else { around };
     if let Some(default) = json.get("default").filter(|default| !default.is_null()) {
         let at = child(path, "default");
-        match around.in_meta {
-            true => check_in_meta(json, default, around, &at, errors),
-            false => check_value(json, default, whole, &at, errors),
+        if around.in_meta {
+            check_in_meta(json, default, around, &at, errors)
+        } else {
+            check_value(json, default, whole, &at, errors)
         }
     }
     if let Some(items) = one(json, "items") {

@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::{flag, list, map, one, text};
 use crate::field::{FieldError, child};
 
-pub fn check(json: &Value, path: &str, errors: &mut Vec<FieldError>) {
+pub(super) fn check(json: &Value, path: &str, errors: &mut Vec<FieldError>) {
     check_map_type(json, path, errors);
     let kind = text(json, "type");
     let Some(list_type) = json.get("x-kubernetes-list-type").and_then(Value::as_str) else {

@@ -11,7 +11,7 @@ use crate::{
 const TYPES: [&str; 6] = ["array", "boolean", "integer", "number", "object", "string"];
 const META: [&str; 3] = ["apiVersion", "kind", "metadata"];
 
-pub fn check(json: &Value, path: &str) -> Vec<FieldError> {
+pub(super) fn check(json: &Value, path: &str) -> Vec<FieldError> {
     let mut errors = Vec::new();
     walk(json, Place { root: true, ..Place::default() }, path, &mut errors);
     errors

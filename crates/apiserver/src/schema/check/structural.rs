@@ -13,7 +13,7 @@ enum Level {
 }
 
 /// What can be no part of a structural schema at all.
-pub fn unsupported(json: &Value) -> Option<String> {
+pub(super) fn unsupported(json: &Value) -> Option<String> {
     let own = [
         ("id", !text(json, "id").is_empty()),
         ("schema", !text(json, "$schema").is_empty()),
@@ -36,7 +36,7 @@ pub fn unsupported(json: &Value) -> Option<String> {
 }
 
 /// All that keeps a schema from being structural, sorted by text so that two runs say the same.
-pub fn check(json: &Value, path: &str) -> Vec<FieldError> {
+pub(super) fn check(json: &Value, path: &str) -> Vec<FieldError> {
     let mut errors = Vec::new();
     walk(json, Level::Root, path, &mut errors);
     complete_all(json, Some(json), path, path, &mut errors);

@@ -9,19 +9,19 @@ fn all(text: &str, fits: fn(&u8) -> bool) -> bool {
 }
 
 /// Whole groups of four, the last one padded; nothing is none.
-pub fn is_base64(text: &str) -> bool {
+pub(super) fn is_base64(text: &str) -> bool {
     let plain = text.trim_end_matches('=');
     let letter = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/');
     !text.is_empty() && text.len().is_multiple_of(4) && text.len() - plain.len() <= 2 && all(plain, letter)
 }
 
-pub fn is_hex_color(text: &str) -> bool {
+pub(super) fn is_hex_color(text: &str) -> bool {
     let digits = text.strip_prefix('#').unwrap_or(text);
     matches!(digits.len(), 3 | 6) && all(digits, u8::is_ascii_hexdigit)
 }
 
 /// Three numbers to 255, of which those below have no zero before them.
-pub fn is_rgb_color(text: &str) -> bool {
+pub(super) fn is_rgb_color(text: &str) -> bool {
     let Some(inner) = text.strip_prefix("rgb(").and_then(|rest| rest.strip_suffix(')')) else { return false };
     let number = |part: &str| {
         let part = part.trim_matches([' ', '\t', '\n', '\r', '\u{c}']);
@@ -32,7 +32,7 @@ pub fn is_rgb_color(text: &str) -> bool {
     parts.len() == 3 && parts.into_iter().all(number)
 }
 
-pub fn is_ssn(text: &str) -> bool {
+pub(super) fn is_ssn(text: &str) -> bool {
     let bytes = text.as_bytes();
     let digits = |range: std::ops::Range<usize>| bytes[range].iter().all(u8::is_ascii_digit);
     let gap = |at: usize| matches!(bytes[at], b'-' | b' ');
@@ -40,7 +40,7 @@ pub fn is_ssn(text: &str) -> bool {
 }
 
 /// Groups of 8, 4, 4, 4 and 12 digits, each with a hyphen before it or none. Versions 4 and 5 also say of which kind they are.
-pub fn is_uuid(text: &str, version: Option<char>) -> bool {
+pub(super) fn is_uuid(text: &str, version: Option<char>) -> bool {
     let mut rest = text;
     let mut groups = Vec::with_capacity(5);
     for (index, length) in [8, 4, 4, 4, 12].into_iter().enumerate() {
@@ -67,7 +67,7 @@ fn digits(text: &str) -> Option<Vec<u32>> {
 }
 
 /// The last may be ten, written as X.
-pub fn is_isbn10(text: &str) -> bool {
+pub(super) fn is_isbn10(text: &str) -> bool {
     let plain = ungrouped(text);
     if plain.len() != 10 || !plain.is_ascii() {
         return false;
@@ -79,14 +79,14 @@ pub fn is_isbn10(text: &str) -> bool {
     sum.is_multiple_of(11)
 }
 
-pub fn is_isbn13(text: &str) -> bool {
+pub(super) fn is_isbn13(text: &str) -> bool {
     let Some(digits) = digits(&ungrouped(text)).filter(|digits| digits.len() == 13) else { return false };
     let sum: u32 = digits.iter().zip([1, 3].into_iter().cycle()).map(|(digit, weight)| digit * weight).sum();
     sum.is_multiple_of(10)
 }
 
 /// A number of one of the large issuers whose check digit is right, with anything between its digits.
-pub fn is_credit_card(text: &str) -> bool {
+pub(super) fn is_credit_card(text: &str) -> bool {
     static ISSUED: LazyLock<Regex> = LazyLock::new(|| {
         let issuers = [
             "4[0-9]{12}([0-9]{3})?",

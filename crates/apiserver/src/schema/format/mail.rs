@@ -1,7 +1,7 @@
 //! Addresses of mail: `a@b.c`, or with a name before it, `A <a@b.c>`.
 
 /// What Go's `mail.ParseAddress` takes.
-pub fn is_address(text: &str) -> bool {
+pub(super) fn is_address(text: &str) -> bool {
     let text = blank(text);
     if let Some(rest) = address(text) {
         return comments(rest).is_some_and(str::is_empty);

@@ -5,7 +5,7 @@ use std::{net::Ipv6Addr, sync::LazyLock};
 use regex::Regex;
 
 /// One label, or several of which the last has only letters. Signs and letters of all scripts are let pass.
-pub fn is_hostname(text: &str) -> bool {
+pub(super) fn is_hostname(text: &str) -> bool {
     static HOST: LazyLock<Regex> = LazyLock::new(|| {
         let letter = r"a-zA-Z0-9\p{S}\p{L}";
         // Alone, a label has its hyphen after the first letter or nowhere.
@@ -17,15 +17,15 @@ pub fn is_hostname(text: &str) -> bool {
 }
 
 /// Four numbers, with zeros before them or not; also at the end of an address of version 6.
-pub fn is_ipv4(text: &str) -> bool {
+pub(super) fn is_ipv4(text: &str) -> bool {
     text.contains('.') && (is_dotted(text) || is_v6_sloppy(text))
 }
 
-pub fn is_ipv6(text: &str) -> bool {
+pub(super) fn is_ipv6(text: &str) -> bool {
     text.contains(':') && text.parse::<Ipv6Addr>().is_ok()
 }
 
-pub fn is_cidr(text: &str) -> bool {
+pub(super) fn is_cidr(text: &str) -> bool {
     let Some((address, bits)) = text.split_once('/') else { return false };
     let bits_max = match address {
         _ if is_dotted(address) => 32,
@@ -56,7 +56,7 @@ fn is_v6_sloppy(text: &str) -> bool {
 }
 
 /// 6, 8 or 20 bytes: pairs of digits with `:` or `-` between them, groups of four with dots, or digits alone.
-pub fn is_mac(text: &str) -> bool {
+pub(super) fn is_mac(text: &str) -> bool {
     let hex = |part: &&str, length: usize| part.len() == length && part.bytes().all(|b| b.is_ascii_hexdigit());
     let separated = |by: char, length: usize| {
         let parts: Vec<&str> = text.split(by).collect();

@@ -18,12 +18,12 @@ const UNITS: &[(&[&str], &str)] = &[
     (&["w", "wk"], "week"),
 ];
 
-pub fn is_date(text: &str) -> bool {
+pub(super) fn is_date(text: &str) -> bool {
     text.len() == 10 && text.as_bytes()[0].is_ascii_digit() && text.parse::<jiff::civil::Date>().is_ok()
 }
 
 /// A date, a `T`, and a time of day with its offset, which may be any.
-pub fn is_date_time(text: &str) -> bool {
+pub(super) fn is_date_time(text: &str) -> bool {
     static TIME: LazyLock<Regex> = LazyLock::new(|| {
         let time = "^([0-9]{2}):([0-9]{2}):([0-9]{2})(.[0-9]+)?(z|[+-][0-9]{2}:[0-9]{2})$";
         Regex::new(time).expect("a sound pattern")
@@ -36,7 +36,7 @@ pub fn is_date_time(text: &str) -> bool {
 }
 
 /// Go's durations (`1h30m`), or a number and a unit anywhere in the text (`3 days`).
-pub fn is_duration(text: &str) -> bool {
+pub(super) fn is_duration(text: &str) -> bool {
     static SPAN: LazyLock<Regex> =
         LazyLock::new(|| Regex::new(r"([0-9]+)[ \t\n\r\x0c]*([A-Za-zµ]+)").expect("a sound pattern"));
     if parse_duration(text).is_some() {

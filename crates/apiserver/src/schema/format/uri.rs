@@ -1,7 +1,7 @@
 //! Addresses as they can stand in a request: absolute, or a path from the root.
 
 /// What Go's `url.ParseRequestURI` takes.
-pub fn is_request_uri(text: &str) -> bool {
+pub(super) fn is_request_uri(text: &str) -> bool {
     if text.is_empty() || text.bytes().any(|byte| byte < 0x20 || byte == 0x7f) {
         return false;
     }

@@ -3,13 +3,13 @@
 use std::borrow::Cow;
 
 /// A place in a text.
-pub struct Text<'a> {
+pub(super) struct Text<'a> {
     bytes: &'a [u8],
     at: usize,
 }
 
 /// The members of a map that were seen so far.
-pub struct Members<'a> {
+pub(super) struct Members<'a> {
     last: Cow<'a, [u8]>,
     pub count: usize,
     /// Where the last key begins.
@@ -17,52 +17,52 @@ pub struct Members<'a> {
 }
 
 impl<'a> Text<'a> {
-    pub fn new(bytes: &'a [u8]) -> Text<'a> {
+    pub(super) fn new(bytes: &'a [u8]) -> Text<'a> {
         Text { bytes, at: 0 }
     }
 
-    pub fn at(&self) -> usize {
+    pub(super) fn at(&self) -> usize {
         self.at
     }
 
     /// The length of the text, if all of it was read.
-    pub fn ended(&self) -> Option<usize> {
+    pub(super) fn ended(&self) -> Option<usize> {
         (self.at == self.bytes.len()).then_some(self.at)
     }
 
-    pub fn peek(&self) -> Option<u8> {
+    pub(super) fn peek(&self) -> Option<u8> {
         self.bytes.get(self.at).copied()
     }
 
     /// What is still to be read.
-    pub fn rest(&self) -> &'a [u8] {
+    pub(super) fn rest(&self) -> &'a [u8] {
         &self.bytes[self.at.min(self.bytes.len())..]
     }
 
     /// The text up to the end of a number, or of a string without such signs in it.
-    pub fn word_at(&self) -> &'a str {
+    pub(super) fn word_at(&self) -> &'a str {
         let rest = self.rest();
         let length = rest.iter().position(|byte| matches!(byte, b',' | b'}' | b']')).unwrap_or(rest.len());
         std::str::from_utf8(&rest[..length]).unwrap_or_default()
     }
 
-    pub fn skip(&mut self, byte: u8) -> bool {
+    pub(super) fn skip(&mut self, byte: u8) -> bool {
         let found = self.peek() == Some(byte);
         self.at += usize::from(found);
         found
     }
 
-    pub fn take(&mut self, byte: u8) -> Option<()> {
+    pub(super) fn take(&mut self, byte: u8) -> Option<()> {
         self.skip(byte).then_some(())
     }
 
-    pub fn members(&mut self) -> Option<Members<'a>> {
+    pub(super) fn members(&mut self) -> Option<Members<'a>> {
         self.take(b'{')?;
         Some(Members { last: Cow::Borrowed(b""), count: 0, key_at: 0 })
     }
 
     /// The next key, up to its value; none within if the map ends.
-    pub fn key(&mut self, members: &mut Members<'a>) -> Option<Option<Cow<'a, [u8]>>> {
+    pub(super) fn key(&mut self, members: &mut Members<'a>) -> Option<Option<Cow<'a, [u8]>>> {
         if self.skip(b'}') {
             return Some(None);
         }
@@ -81,7 +81,7 @@ impl<'a> Text<'a> {
     }
 
     /// A value that holds no others.
-    pub fn scalar(&mut self) -> Option<()> {
+    pub(super) fn scalar(&mut self) -> Option<()> {
         match self.peek()? {
             b'"' => self.string().map(drop),
             b't' => self.word(b"true"),

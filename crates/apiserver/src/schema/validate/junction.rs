@@ -6,7 +6,7 @@ use super::{Outcome, Pair, Path, Rules, Schema, Walk};
 use crate::{field::FieldError, gotext};
 
 impl Walk<'_> {
-    pub fn junctions(&self, rules: &Rules, value: &Value, pair: Option<Pair<'_>>, path: &Path<'_>) -> Outcome {
+    pub(super) fn junctions(&self, rules: &Rules, value: &Value, pair: Option<Pair<'_>>, path: &Path<'_>) -> Outcome {
         let mut outcome = Outcome { checks: 1, ..Outcome::default() };
         let at = if self.at.is_empty() { "<nil>" } else { self.at };
         let refusal =

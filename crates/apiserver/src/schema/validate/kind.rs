@@ -14,7 +14,7 @@ const WHOLE_MAX: f64 = 9_007_199_254_740_991.0;
 const EPSILON: f64 = 1e-9;
 
 impl Walk<'_> {
-    pub fn kind(&self, schema: &Schema, value: &Value, path: &Path<'_>) -> Outcome {
+    pub(super) fn kind(&self, schema: &Schema, value: &Value, path: &Path<'_>) -> Outcome {
         let Some((wanted, found)) = wrong_kind(schema, value) else {
             return Outcome { checks: 1, ..Outcome::default() };
         };
@@ -47,10 +47,7 @@ fn wrong_kind<'a>(schema: &'a Schema, value: &Value) -> Option<(&'a str, &'stati
 }
 
 fn wanted(schema: &Schema) -> Vec<&str> {
-    match schema.int_or_string {
-        true => vec!["integer", "string"],
-        false => schema.kind.as_deref().into_iter().collect(),
-    }
+    if schema.int_or_string { vec!["integer", "string"] } else { schema.kind.as_deref().into_iter().collect() }
 }
 
 fn joined(schema: &Schema) -> &str {
@@ -71,11 +68,11 @@ fn found(value: &Value) -> (&'static str, &'static str) {
 }
 
 /// What is larger is a number with a fraction to Kubernetes, and to clients with types of their own.
-pub fn is_integer(number: &Number) -> bool {
+pub(super) fn is_integer(number: &Number) -> bool {
     number.is_i64()
 }
 
-pub fn is_whole(number: f64) -> bool {
+pub(super) fn is_whole(number: f64) -> bool {
     let nearest = number.trunc();
     number.abs() <= WHOLE_MAX
         && (number == nearest || (number - nearest).abs() / (number.abs() + nearest.abs()) < EPSILON)

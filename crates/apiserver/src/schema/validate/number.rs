@@ -13,7 +13,7 @@ enum As {
 }
 
 impl Walk<'_> {
-    pub fn number(&self, schema: &Schema, number: &Number, path: &Path<'_>) -> Outcome {
+    pub(super) fn number(&self, schema: &Schema, number: &Number, path: &Path<'_>) -> Outcome {
         let rules = &schema.rules;
         let value = match number.as_i64() {
             Some(value) => As::Integer(value),
@@ -30,10 +30,8 @@ impl Walk<'_> {
         };
         fits("Checked", value.float());
         // A bound that the type cannot have is told, and compared as what it is.
-        let mut pair = |what: &str, bound: f64| match fits(what, bound) {
-            true => (value, bound),
-            false => (As::Float(value.float()), bound),
-        };
+        let mut pair =
+            |what: &str, bound: f64| if fits(what, bound) { (value, bound) } else { (As::Float(value.float()), bound) };
         let multiple = rules.multiple_of.map(|of| pair("MultipleOf", of));
         let maximum = rules.maximum.map(|max| pair("Maximum boundary", max));
         let minimum = rules.minimum.map(|min| pair("Minimum boundary", min));

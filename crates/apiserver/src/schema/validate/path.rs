@@ -3,7 +3,7 @@
 use std::fmt;
 
 #[derive(Clone, Copy)]
-pub struct Path<'a> {
+pub(super) struct Path<'a> {
     above: Option<&'a Path<'a>>,
     step: Step<'a>,
 }
@@ -18,26 +18,26 @@ enum Step<'a> {
 }
 
 impl<'a> Path<'a> {
-    pub const ROOT: Path<'static> = Path { above: None, step: Step::Root };
+    pub(super) const ROOT: Path<'static> = Path { above: None, step: Step::Root };
 
-    pub fn property(&'a self, name: &'a str) -> Path<'a> {
+    pub(super) fn property(&'a self, name: &'a str) -> Path<'a> {
         Path { above: Some(self), step: Step::Property(name) }
     }
 
-    pub fn entry(&'a self, name: &'a str) -> Path<'a> {
+    pub(super) fn entry(&'a self, name: &'a str) -> Path<'a> {
         Path { above: Some(self), step: Step::Entry(name) }
     }
 
-    pub fn index(&'a self, index: usize) -> Path<'a> {
+    pub(super) fn index(&'a self, index: usize) -> Path<'a> {
         Path { above: Some(self), step: Step::Index(index) }
     }
 
-    pub fn is_root(&self) -> bool {
+    pub(super) fn is_root(&self) -> bool {
         matches!(self.step, Step::Root)
     }
 
     /// The field that an error is about, where all that is judged is at `at`.
-    pub fn field(&self, at: &str) -> String {
+    pub(super) fn field(&self, at: &str) -> String {
         let own = self.to_string();
         match (at, own.trim_start_matches('.')) {
             ("", "") => "<nil>".to_owned(),

@@ -17,7 +17,7 @@ use crate::{context::Context, failure::Failure, print::println};
 const METRIC: &str = "process_resident_memory_bytes";
 const KV_BYTES: usize = 1024;
 
-pub async fn run(context: &Context, options: CheckOptions, prefix: String) -> Result<(), Failure> {
+pub(super) async fn run(context: &Context, options: CheckOptions, prefix: String) -> Result<(), Failure> {
     let (pairs, clients) = match options.load()? {
         Load::Small => (10_000, 50),
         Load::Medium => (100_000, 200),

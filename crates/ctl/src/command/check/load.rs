@@ -14,22 +14,22 @@ use tokio::{
 };
 
 #[derive(Default)]
-pub struct Outcome {
+pub(super) struct Outcome {
     pub latencies: Vec<Duration>,
     pub errors: BTreeMap<String, usize>,
     pub took: Duration,
 }
 
 impl Outcome {
-    pub fn rate(&self) -> f64 {
+    pub(super) fn rate(&self) -> f64 {
         self.latencies.len() as f64 / self.took.as_secs_f64().max(f64::EPSILON)
     }
 
-    pub fn slowest(&self) -> f64 {
+    pub(super) fn slowest(&self) -> f64 {
         self.latencies.iter().max().map_or(0.0, Duration::as_secs_f64)
     }
 
-    pub fn deviation(&self) -> f64 {
+    pub(super) fn deviation(&self) -> f64 {
         let count = self.latencies.len().max(1) as f64;
         let mean = self.latencies.iter().map(Duration::as_secs_f64).sum::<f64>() / count;
         let square = |latency: &Duration| (latency.as_secs_f64() - mean).powi(2);
@@ -42,7 +42,7 @@ impl Outcome {
     }
 }
 
-pub struct Keys {
+pub(super) struct Keys {
     prefix: String,
     key_bytes: usize,
     random: RandomState,
@@ -50,12 +50,12 @@ pub struct Keys {
 }
 
 impl Keys {
-    pub fn new(prefix: &str, key_bytes: usize) -> Keys {
+    pub(super) fn new(prefix: &str, key_bytes: usize) -> Keys {
         Keys { prefix: prefix.to_owned(), key_bytes, random: RandomState::new(), count: 0 }
     }
 
     /// The prefix, eight random bytes, and zeros up to the size.
-    pub fn next(&mut self) -> Vec<u8> {
+    pub(super) fn next(&mut self) -> Vec<u8> {
         let mut hasher = self.random.build_hasher();
         hasher.write_u64(self.count);
         self.count += 1;
@@ -67,7 +67,7 @@ impl Keys {
 }
 
 /// Each client writes one key after the other, as they come, until there are no more.
-pub async fn write(
+pub(super) async fn write(
     clients: &[Client],
     keys: mpsc::Receiver<Vec<u8>>,
     value_bytes: usize,

@@ -14,13 +14,13 @@ use crate::{context::Context, failure::Failure, print::println};
 /// Checks properties of the cluster
 #[derive(clap::Args)]
 #[command(arg_required_else_help = true)]
-pub struct CheckArgs {
+pub(crate) struct CheckArgs {
     #[command(subcommand)]
     pub command: CheckCommand,
 }
 
 #[derive(clap::Subcommand)]
-pub enum CheckCommand {
+pub(crate) enum CheckCommand {
     /// Checks the performance of the cluster
     #[command(after_help = "Example: lockgatectl check perf --load=m --auto-compact --auto-defrag")]
     Perf {
@@ -42,7 +42,7 @@ pub enum CheckCommand {
 }
 
 #[derive(clap::Args)]
-pub struct CheckOptions {
+pub(crate) struct CheckOptions {
     /// s(mall), m(edium), l(arge) or xl(arge)
     #[arg(long, default_value = "s")]
     load: String,
@@ -56,7 +56,7 @@ pub struct CheckOptions {
     args: Vec<String>,
 }
 
-pub async fn run(context: &Context, command: CheckCommand) -> Result<(), Failure> {
+pub(crate) async fn run(context: &Context, command: CheckCommand) -> Result<(), Failure> {
     match command {
         CheckCommand::Perf { options, prefix } => perf::run(context, options, prefix).await,
         CheckCommand::DataScale { options, prefix } => datascale::run(context, options, prefix).await,

@@ -12,7 +12,7 @@ use crate::{context::Context, failure::Failure, print::println};
 
 const LENGTH: Duration = Duration::from_secs(60);
 
-pub async fn run(context: &Context, options: CheckOptions, prefix: String) -> Result<(), Failure> {
+pub(super) async fn run(context: &Context, options: CheckOptions, prefix: String) -> Result<(), Failure> {
     let (rate, clients) = match options.load()? {
         Load::Small => (150, 50),
         Load::Medium => (1_000, 200),

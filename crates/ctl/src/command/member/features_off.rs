@@ -13,7 +13,7 @@ const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Says on standard error which features went off, and how that is avoided. Nothing if none did, or if the server
 /// does not say, as a real etcd.
-pub async fn tell(client: &Client, name: &str, response: &MemberAddResponse) {
+pub(super) async fn tell(client: &Client, name: &str, response: &MemberAddResponse) {
     let Some(id) = response.member.as_ref().map(|member| member.id) else { return };
     if let Some(off) = switched_off(client, id).await {
         eprintln!("{}", text(name, &off));

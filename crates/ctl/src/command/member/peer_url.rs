@@ -4,7 +4,7 @@ use cli::quote;
 
 use crate::failure::Failure;
 
-pub fn check(urls: &[String]) -> Result<(), Failure> {
+pub(super) fn check(urls: &[String]) -> Result<(), Failure> {
     urls.iter().try_for_each(|url| check_one(url.trim()).map_err(Failure::error))
 }
 

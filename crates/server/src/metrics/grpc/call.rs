@@ -21,7 +21,7 @@ pub(super) struct Call {
 }
 
 impl Call {
-    pub fn start(grpc: &Arc<Grpc>, method: usize, headers: &HeaderMap, slow: Duration) -> Call {
+    pub(super) fn start(grpc: &Arc<Grpc>, method: usize, headers: &HeaderMap, slow: Duration) -> Call {
         let m = &grpc.methods[method];
         m.started.inc();
         let version = headers.get(CLIENT_API_VERSION).map_or(Ok("unknown"), |value| value.to_str());
@@ -30,7 +30,7 @@ impl Call {
     }
 
     /// The handler has answered. Named as etcd names it, since people search their logs for it.
-    pub fn log_if_slow(&self) {
+    pub(super) fn log_if_slow(&self) {
         let took = self.started.elapsed();
         if took > self.slow && !self.grpc.methods[self.method].is_stream {
             let (service, method, _) = METHODS[self.method];
@@ -39,14 +39,14 @@ impl Call {
         }
     }
 
-    pub fn finish_by(&mut self, headers: &HeaderMap) {
+    pub(super) fn finish_by(&mut self, headers: &HeaderMap) {
         if let Some(status) = headers.get(Status::GRPC_STATUS) {
             let code = status.to_str().ok().and_then(|code| code.parse::<usize>().ok());
             self.finish(code.filter(|code| *code < CODES.len()).unwrap_or(UNKNOWN));
         }
     }
 
-    pub fn finish(&mut self, code: usize) {
+    pub(super) fn finish(&mut self, code: usize) {
         if std::mem::replace(&mut self.finished, true) {
             return;
         }

@@ -20,7 +20,7 @@ pub(super) struct FrameReader {
 
 impl FrameReader {
     /// Messages whose header ended in this chunk, and bytes of messages in it.
-    pub fn read(&mut self, mut chunk: &[u8]) -> (u64, u64) {
+    pub(super) fn read(&mut self, mut chunk: &[u8]) -> (u64, u64) {
         let (before, mut bytes) = (self.messages, 0);
         while !chunk.is_empty() {
             if self.left > 0 {
@@ -56,7 +56,7 @@ impl FrameReader {
     }
 
     /// What a request that ends here is answered with; codes and words are grpc-go's.
-    pub fn cut_short(&self, kind: &str) -> Option<Status> {
+    pub(super) fn cut_short(&self, kind: &str) -> Option<Status> {
         match kind {
             "unary" if self.left > 0 => Some(Status::unknown("unexpected EOF")),
             "unary" if self.messages == 0 => Some(Status::unknown("EOF")),

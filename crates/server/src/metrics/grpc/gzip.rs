@@ -4,7 +4,7 @@ use flate2::{Crc, Decompress, FlushDecompress, Status};
 
 /// Why there are no bytes.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Error {
+pub(super) enum Error {
     /// Nothing begins here.
     Begin(String),
     /// It began well.
@@ -25,7 +25,7 @@ const BAD_HEADER: &str = "gzip: invalid header";
 const BAD_SUM: &str = "gzip: invalid checksum";
 
 /// All parts, one behind the other.
-pub fn unpack(mut packed: &[u8], bytes_max: usize) -> Result<Vec<u8>, Error> {
+pub(super) fn unpack(mut packed: &[u8], bytes_max: usize) -> Result<Vec<u8>, Error> {
     let mut out = Vec::new();
     if packed.is_empty() {
         return Err(Error::Begin("EOF".to_owned()));

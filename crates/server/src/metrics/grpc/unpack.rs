@@ -12,14 +12,14 @@ const HEADER_BYTES: usize = 5;
 
 /// How the messages of a request may be compressed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Packing {
+pub(super) enum Packing {
     None,
     Gzip,
 }
 
 impl Packing {
     /// As the headers say. What is unpacked here is not announced any further.
-    pub fn take(headers: &mut HeaderMap) -> Result<Packing, Status> {
+    pub(super) fn take(headers: &mut HeaderMap) -> Result<Packing, Status> {
         match headers.remove(ENCODING) {
             None => Ok(Packing::None),
             Some(value) if value == "identity" || value.is_empty() => Ok(Packing::None),
@@ -33,18 +33,18 @@ impl Packing {
 }
 
 /// Follows messages over any cutting into chunks. Each is held until it is whole; how long it may be is asked before.
-pub struct Unpacker {
+pub(super) struct Unpacker {
     waiting: BytesMut,
     bytes_max: usize,
 }
 
 impl Unpacker {
-    pub fn new(bytes_max: usize) -> Unpacker {
+    pub(super) fn new(bytes_max: usize) -> Unpacker {
         Unpacker { waiting: BytesMut::new(), bytes_max }
     }
 
     /// The messages that are whole with this chunk, none of them compressed.
-    pub fn feed(&mut self, chunk: &[u8]) -> Result<Bytes, Status> {
+    pub(super) fn feed(&mut self, chunk: &[u8]) -> Result<Bytes, Status> {
         self.waiting.extend_from_slice(chunk);
         let mut out = BytesMut::new();
         while let Some(message) = self.next() {
@@ -81,7 +81,7 @@ impl Unpacker {
 }
 
 /// What a message is answered with whose flag says something else than the headers do.
-pub fn bad_flag(flag: u8, packing: Packing) -> Option<Status> {
+pub(super) fn bad_flag(flag: u8, packing: Packing) -> Option<Status> {
     match (flag, packing) {
         (0, _) | (1, Packing::Gzip) => None,
         (1, Packing::None) => Some(Status::internal("grpc: compressed flag set with identity or empty encoding")),

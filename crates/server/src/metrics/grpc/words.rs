@@ -11,7 +11,7 @@ const CANNOT_DECODE: &str = "failed to decode Protobuf message";
 const WHY: &str = "proto: cannot parse invalid wire-format data";
 
 /// Changes the text of a status that says that a message could not be decoded.
-pub fn reword(headers: &mut HeaderMap, method: usize) {
+pub(super) fn reword(headers: &mut HeaderMap, method: usize) {
     // A few bytes of all other answers are looked at, and no text is decoded.
     if headers.get(Status::GRPC_STATUS).is_none_or(|code| code != "13") {
         return;

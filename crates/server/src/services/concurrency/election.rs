@@ -20,10 +20,10 @@ use super::{
 };
 use crate::{call, services::Context, status};
 
-pub struct ElectionService(View);
+pub(crate) struct ElectionService(View);
 
 impl ElectionService {
-    pub fn new(context: Context) -> ElectionService {
+    pub(crate) fn new(context: Context) -> ElectionService {
         ElectionService(View(context))
     }
 

@@ -12,14 +12,14 @@ use tonic::Status;
 use crate::{services::Context, status};
 
 /// The events of one key or range.
-pub struct Events {
+pub(super) struct Events {
     context: Context,
     stream: WatchStream,
     waker: Arc<AtomicWaker>,
 }
 
 impl Events {
-    pub fn of(context: &Context, key: Bytes, range_end: Bytes, start_revision: i64) -> Result<Events, Status> {
+    pub(super) fn of(context: &Context, key: Bytes, range_end: Bytes, start_revision: i64) -> Result<Events, Status> {
         let waker = Arc::new(AtomicWaker::new());
         let notify = waker.clone();
         let stream = context.node.store().watch_stream(move || notify.wake());
@@ -29,7 +29,7 @@ impl Events {
     }
 
     /// Waits for the next events; fails when the revisions to read are compacted.
-    pub async fn next(&mut self) -> Result<(ResponseHeader, Vec<mvccpb::Event>), Status> {
+    pub(super) async fn next(&mut self) -> Result<(ResponseHeader, Vec<mvccpb::Event>), Status> {
         let item = poll_fn(|cx| {
             self.waker.register(cx.waker());
             self.stream.next().map_or(Poll::Pending, Poll::Ready)

@@ -13,10 +13,10 @@ use crate::{
     status,
 };
 
-pub struct LockService(View);
+pub(crate) struct LockService(View);
 
 impl LockService {
-    pub fn new(context: Context) -> LockService {
+    pub(crate) fn new(context: Context) -> LockService {
         LockService(View(context))
     }
 

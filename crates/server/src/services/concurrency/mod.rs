@@ -6,4 +6,4 @@ mod events;
 mod lock;
 mod view;
 
-pub use self::{election::ElectionService, lock::LockService};
+pub(crate) use self::{election::ElectionService, lock::LockService};

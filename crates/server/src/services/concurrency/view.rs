@@ -28,19 +28,19 @@ use crate::{
 const SESSION_TTL: i64 = 60;
 
 #[derive(Clone)]
-pub struct View(pub Context);
+pub(super) struct View(pub Context);
 
 impl View {
-    pub async fn txn(&self, request: TxnRequest) -> Result<TxnResponse, Status> {
+    pub(super) async fn txn(&self, request: TxnRequest) -> Result<TxnResponse, Status> {
         plain(KvService(self.0.clone()).txn(Request::new(request)).await)
     }
 
-    pub async fn get(&self, request: RangeRequest) -> Result<RangeResponse, Status> {
+    pub(super) async fn get(&self, request: RangeRequest) -> Result<RangeResponse, Status> {
         plain(KvService(self.0.clone()).range(Request::new(request)).await)
     }
 
     /// The lease that the client brings, or a new one.
-    pub async fn session(&self, lease: i64) -> Result<i64, Status> {
+    pub(super) async fn session(&self, lease: i64) -> Result<i64, Status> {
         if lease != 0 {
             return Ok(lease);
         }
@@ -49,7 +49,7 @@ impl View {
     }
 
     /// Waits until every key below `prefix` that was created at or before a revision is gone.
-    pub async fn wait_deletes(&self, prefix: &Bytes, create_revision_max: i64) -> Result<(), Status> {
+    pub(super) async fn wait_deletes(&self, prefix: &Bytes, create_revision_max: i64) -> Result<(), Status> {
         let last = RangeRequest {
             max_create_revision: create_revision_max,
             sort_order: SortOrder::Descend as i32,
@@ -65,13 +65,13 @@ impl View {
     }
 
     /// What is to be done if the client goes away before it is answered.
-    pub fn undo(&self, txn: TxnRequest) -> Undo {
+    pub(super) fn undo(&self, txn: TxnRequest) -> Undo {
         Undo { view: self.clone(), txn: Some(txn), token: call::noted().token }
     }
 }
 
 /// Runs a txn when it is dropped, unless it is taken back.
-pub struct Undo {
+pub(super) struct Undo {
     view: View,
     txn: Option<TxnRequest>,
     /// Whose call it is, for when the call is gone.
@@ -79,12 +79,12 @@ pub struct Undo {
 }
 
 impl Undo {
-    pub fn take_back(mut self) {
+    pub(super) fn take_back(mut self) {
         self.txn = None;
     }
 
     /// Before the client is told of a failure.
-    pub async fn now(mut self) {
+    pub(super) async fn now(mut self) {
         if let Some(txn) = self.txn.take() {
             // If it fails, the key goes with its lease.
             let _ = call::lifted(self.view.txn(txn)).await;
@@ -101,33 +101,32 @@ impl Drop for Undo {
 }
 
 /// Errors as etcd's clients get them. That a required feature is off is none of those.
-pub fn plain<T>(result: Result<Response<T>, Status>) -> Result<T, Status> {
-    result.map(Response::into_inner).map_err(|error| match status::is_feature_refusal(&error) {
-        true => error,
-        false => status::unknown(error.message()),
-    })
+pub(super) fn plain<T>(result: Result<Response<T>, Status>) -> Result<T, Status> {
+    result
+        .map(Response::into_inner)
+        .map_err(|error| if status::is_feature_refusal(&error) { error } else { status::unknown(error.message()) })
 }
 
 /// The key of a session below a prefix.
-pub fn session_key(prefix: &Bytes, lease: i64) -> Bytes {
+pub(super) fn session_key(prefix: &Bytes, lease: i64) -> Bytes {
     let sign = if lease < 0 { "-" } else { "" };
     [&prefix[..], format!("{sign}{:x}", lease.unsigned_abs()).as_bytes()].concat().into()
 }
 
 /// What sessions' keys begin with.
-pub fn prefix_of(name: &[u8]) -> Bytes {
+pub(super) fn prefix_of(name: &[u8]) -> Bytes {
     [name, b"/"].concat().into()
 }
 
 /// The key after all that begin with such a prefix.
-pub fn end_of(prefix: &Bytes) -> Bytes {
+pub(super) fn end_of(prefix: &Bytes) -> Bytes {
     let (_slash, name) = prefix.split_last().unwrap_or((&b'/', &[]));
     // The byte after the slash.
     [name, b"0"].concat().into()
 }
 
 /// The oldest key below a prefix: who holds the lock or leads.
-pub fn first_created(prefix: &Bytes) -> RangeRequest {
+pub(super) fn first_created(prefix: &Bytes) -> RangeRequest {
     RangeRequest {
         key: prefix.clone(),
         range_end: end_of(prefix),
@@ -139,7 +138,7 @@ pub fn first_created(prefix: &Bytes) -> RangeRequest {
 }
 
 /// That a key was created at a revision; 0: that it is not there.
-pub fn created_at(key: &Bytes, revision: i64) -> Compare {
+pub(super) fn created_at(key: &Bytes, revision: i64) -> Compare {
     Compare {
         key: key.clone(),
         result: CompareResult::Equal as i32,
@@ -149,22 +148,22 @@ pub fn created_at(key: &Bytes, revision: i64) -> Compare {
     }
 }
 
-pub fn put(key: &Bytes, value: &Bytes, lease: i64) -> RequestOp {
+pub(super) fn put(key: &Bytes, value: &Bytes, lease: i64) -> RequestOp {
     let put = PutRequest { key: key.clone(), value: value.clone(), lease, ..Default::default() };
     RequestOp { request: Some(request_op::Request::RequestPut(put)) }
 }
 
-pub fn get(request: RangeRequest) -> RequestOp {
+pub(super) fn get(request: RangeRequest) -> RequestOp {
     RequestOp { request: Some(request_op::Request::RequestRange(request)) }
 }
 
-pub fn delete(key: &Bytes) -> RequestOp {
+pub(super) fn delete(key: &Bytes) -> RequestOp {
     let delete = DeleteRangeRequest { key: key.clone(), ..Default::default() };
     RequestOp { request: Some(request_op::Request::RequestDeleteRange(delete)) }
 }
 
 /// The first key of the answer with this number, if that is a range.
-pub fn found(response: &TxnResponse, op: usize) -> Option<&proto::mvccpb::KeyValue> {
+pub(super) fn found(response: &TxnResponse, op: usize) -> Option<&proto::mvccpb::KeyValue> {
     use proto::etcdserverpb::response_op::Response;
     match response.responses.get(op)?.response.as_ref()? {
         Response::ResponseRange(range) => range.kvs.first(),
@@ -172,6 +171,6 @@ pub fn found(response: &TxnResponse, op: usize) -> Option<&proto::mvccpb::KeyVal
     }
 }
 
-pub fn key_only(key: &Bytes) -> RangeRequest {
+pub(super) fn key_only(key: &Bytes) -> RangeRequest {
     RangeRequest { key: key.clone(), ..Default::default() }
 }

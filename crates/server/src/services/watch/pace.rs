@@ -18,7 +18,7 @@ const REST: Duration = Duration::from_millis(1);
 const EVENTS_MIN: usize = 50;
 
 #[derive(Debug, Default)]
-pub struct Pace {
+pub(super) struct Pace {
     /// Events since there was nothing to send.
     sent: usize,
     rest_end: Option<Instant>,
@@ -27,12 +27,12 @@ pub struct Pace {
 }
 
 impl Pace {
-    pub fn handle_sent(&mut self, events: usize) {
+    pub(super) fn handle_sent(&mut self, events: usize) {
         self.sent = self.sent.saturating_add(events);
     }
 
     /// There may be something to send. Gives until when to let it wait.
-    pub fn handle_event(&mut self, now: Instant) -> Option<Instant> {
+    pub(super) fn handle_event(&mut self, now: Instant) -> Option<Instant> {
         self.rest_end = self.rest_end.filter(|end| now < *end);
         self.flooded |= self.rest_end.is_some();
         self.rest_end
@@ -40,7 +40,7 @@ impl Pace {
 
     /// There is nothing more to send. Gives until when to wait without being notified of events; `None`: be notified of
     /// the next one.
-    pub fn handle_dry(&mut self, now: Instant) -> Option<Instant> {
+    pub(super) fn handle_dry(&mut self, now: Instant) -> Option<Instant> {
         let sent = std::mem::take(&mut self.sent);
         self.rest_end = (sent >= EVENTS_MIN).then(|| now + REST);
         self.flooded &= self.rest_end.is_some();
@@ -48,7 +48,7 @@ impl Pace {
     }
 
     /// What is there is sent now.
-    pub fn handle_hurry(&mut self) {
+    pub(super) fn handle_hurry(&mut self) {
         self.rest_end = None;
     }
 }

@@ -14,7 +14,7 @@ use crate::codec::Wire;
 const GROW_BYTES: usize = 40 << 10;
 
 /// A message of a watch stream. Events stay the bytes that the store made once for all watchers.
-pub enum WatchReply {
+pub(crate) enum WatchReply {
     /// A watcher is made or ended.
     Control(Box<WatchResponse>),
     Events {
@@ -49,7 +49,7 @@ fn make_room(out: &mut EncodeBuf<'_>, bytes: usize) {
 }
 
 /// The parts to cut an item into, so that each message stays below `bytes_max` if its events allow it.
-pub fn fragments(item: &WatchItem, header: ResponseHeader, bytes_max: usize) -> Vec<Range<usize>> {
+pub(super) fn fragments(item: &WatchItem, header: ResponseHeader, bytes_max: usize) -> Vec<Range<usize>> {
     let count = item.events.len();
     if count < 2 || item.encoded_len(header, 0..count, false) < bytes_max {
         return std::iter::once(0..count).collect();

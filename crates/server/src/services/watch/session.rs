@@ -32,7 +32,7 @@ const NO_WATCHER: i64 = -1;
 const OUTGOING_MAX: usize = 64;
 
 /// The stream of answers; polling it also reads the requests.
-pub struct WatchSession {
+pub(crate) struct WatchSession {
     context: Context,
     requests: Option<Streaming<WatchRequest>>,
     /// Whose stream it is.
@@ -72,7 +72,7 @@ struct Wants {
 }
 
 impl WatchSession {
-    pub fn new(context: Context, requests: Streaming<WatchRequest>, token: Option<HeaderValue>) -> WatchSession {
+    pub(crate) fn new(context: Context, requests: Streaming<WatchRequest>, token: Option<HeaderValue>) -> WatchSession {
         let waker = Arc::new(AtomicWaker::new());
         let notify = waker.clone();
         let stream = context.node.store().watch_stream(move || notify.wake());

@@ -94,7 +94,7 @@ pub(super) enum Verifier {
 }
 
 impl Signer {
-    pub fn sign(&self, text: &[u8]) -> Option<Vec<u8>> {
+    pub(super) fn sign(&self, text: &[u8]) -> Option<Vec<u8>> {
         match self {
             Signer::Hmac(key) => Some(hmac::sign(key, text).as_ref().to_vec()),
             Signer::Rsa(pair, encoding) => {
@@ -120,7 +120,7 @@ impl Signer {
 }
 
 impl Verifier {
-    pub fn verify(&self, text: &[u8], signature: &[u8]) -> bool {
+    pub(super) fn verify(&self, text: &[u8], signature: &[u8]) -> bool {
         match self {
             Verifier::Hmac(key) => hmac::verify(key, text, signature).is_ok(),
             Verifier::Public(key) => key.verify_sig(text, signature).is_ok(),

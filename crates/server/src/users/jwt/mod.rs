@@ -8,7 +8,7 @@ use std::{path::PathBuf, time::Duration};
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD as BASE64};
 use serde_json::{Value, json};
 
-pub use self::key::{KeyError, Method};
+pub(crate) use self::key::{KeyError, Method};
 use self::key::{Signer, Verifier};
 use super::Caller;
 
@@ -21,7 +21,7 @@ pub struct JwtOptions {
     pub ttl: Duration,
 }
 
-pub struct Jwt {
+pub(crate) struct Jwt {
     method: Method,
     ttl: Duration,
     /// `None` with a public key alone: tokens come from elsewhere.
@@ -30,7 +30,7 @@ pub struct Jwt {
 }
 
 #[derive(Debug, thiserror::Error)]
-pub enum SignError {
+pub(crate) enum SignError {
     #[error("auth: token signing attempted with verify-only key")]
     VerifyOnly,
     #[error("auth: failed to sign a token")]
@@ -39,7 +39,7 @@ pub enum SignError {
 
 /// Why a token is nobody's.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Refusal {
+pub(crate) enum Refusal {
     #[error("it is no JWT")]
     Malformed,
     #[error("it is signed by another method than {0}")]
@@ -54,7 +54,7 @@ pub enum Refusal {
 
 impl Jwt {
     /// Reads the keys.
-    pub fn load(options: &JwtOptions) -> Result<Jwt, KeyError> {
+    pub(crate) fn load(options: &JwtOptions) -> Result<Jwt, KeyError> {
         let (method, ttl) = (options.method, options.ttl);
         let (signer, verifier) = key::load(method, options.private_key.as_deref(), options.public_key.as_deref())?;
         let jwt = Jwt { method, ttl, signer, verifier };
@@ -64,7 +64,7 @@ impl Jwt {
     }
 
     /// A token for a user; `now` since 1970.
-    pub fn sign(&self, user: &str, revision: u64, now: Duration) -> Result<String, SignError> {
+    pub(crate) fn sign(&self, user: &str, revision: u64, now: Duration) -> Result<String, SignError> {
         let signer = self.signer.as_ref().ok_or(SignError::VerifyOnly)?;
         let header = json!({ "alg": self.method.name(), "typ": "JWT" });
         let claims = json!({ "username": user, "revision": revision, "exp": (now + self.ttl).as_secs() });
@@ -73,7 +73,7 @@ impl Jwt {
         Ok(format!("{text}.{}", BASE64.encode(signature)))
     }
 
-    pub fn verify(&self, token: &str, now: Duration) -> Result<Caller, Refusal> {
+    pub(crate) fn verify(&self, token: &str, now: Duration) -> Result<Caller, Refusal> {
         let (text, signature) = token.rsplit_once('.').ok_or(Refusal::Malformed)?;
         let (header, claims) = text.split_once('.').ok_or(Refusal::Malformed)?;
         // What the header says decides nothing: a token of another method is none of ours.
