@@ -8,6 +8,7 @@ use std::{
     time::Duration,
 };
 
+use futures_util::future::BoxFuture;
 use serde_json::json;
 use tokio::{
     net::TcpListener,
@@ -117,7 +118,12 @@ pub struct Server {
 
 impl Server {
     /// Starts and returns when requests are answered.
-    pub async fn start(options: Options) -> Result<Server, StartError> {
+    pub fn start(options: Options) -> BoxFuture<'static, Result<Server, StartError>> {
+        // Boxed: the code of the whole server is generated here once, and not in each crate that awaits it.
+        Box::pin(Server::start_unboxed(options))
+    }
+
+    async fn start_unboxed(options: Options) -> Result<Server, StartError> {
         let field_gates = features::field_gates(&options.feature_gates)?;
         let tokens = options.token_file.as_deref().map(Tokens::read).transpose()?.unwrap_or_default();
         let authority = Authority::open(&options.data_dir.join("pki"))?;

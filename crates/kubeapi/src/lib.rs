@@ -11,6 +11,7 @@ mod watch;
 
 use std::{path::Path, time::Duration};
 
+use futures_util::future::BoxFuture;
 use http::{Method, Request};
 use kube::{
     Client, Config,
@@ -20,6 +21,7 @@ use serde_json::{Value, json};
 
 pub use error::{ApiError, Cause, ConnectError};
 pub use place::Place;
+pub use watch::Events;
 pub use time::{micro_time, now, seconds_of, to_text};
 
 /// A call that is not answered within this has failed.
@@ -41,7 +43,12 @@ impl From<Client> for Kube {
 
 impl Kube {
     /// By the file, else as kubectl would: `KUBECONFIG`, the file at home, or the service account of a pod.
-    pub async fn connect(kubeconfig: Option<&Path>) -> Result<Kube, ConnectError> {
+    pub fn connect(kubeconfig: Option<&Path>) -> BoxFuture<'_, Result<Kube, ConnectError>> {
+        // Boxed, as are all calls: the code of the client is generated here once, and not in each crate that awaits it.
+        Box::pin(Kube::connect_unboxed(kubeconfig))
+    }
+
+    async fn connect_unboxed(kubeconfig: Option<&Path>) -> Result<Kube, ConnectError> {
         let config = match kubeconfig {
             Some(path) => {
                 let named = |source| ConnectError::Kubeconfig { path: path.to_owned(), source };
@@ -126,7 +133,17 @@ impl Kube {
         self.call(Method::DELETE, &place.object(name), JSON, Body::Json(&options)).await
     }
 
-    async fn call(&self, method: Method, path: &str, accept: &str, body: Body<'_>) -> Result<Value, ApiError> {
+    fn call<'a>(
+        &'a self,
+        method: Method,
+        path: &'a str,
+        accept: &'a str,
+        body: Body<'a>,
+    ) -> BoxFuture<'a, Result<Value, ApiError>> {
+        Box::pin(self.call_unboxed(method, path, accept, body))
+    }
+
+    async fn call_unboxed(&self, method: Method, path: &str, accept: &str, body: Body<'_>) -> Result<Value, ApiError> {
         let attempted = format!("{method} {path}");
         let (kind, body) = match body {
             Body::None => (JSON, Vec::new()),

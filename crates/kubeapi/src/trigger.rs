@@ -20,7 +20,7 @@ impl Kube {
     pub async fn on_events(self, place: Place, label: Option<&'static str>, told: impl Fn()) {
         let mut wait = BACKOFF.0;
         loop {
-            if let Ok(mut events) = self.watch(&place, label, None).await.map(Box::pin) {
+            if let Ok(mut events) = self.watch(&place, label, None).await {
                 while let Some(Ok(_)) = events.next().await {
                     wait = BACKOFF.0;
                     told();

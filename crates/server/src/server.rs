@@ -2,6 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
+use futures_util::future::BoxFuture;
 use node::{Life, Node, StartError};
 use tokio::{sync::watch, task::JoinSet};
 
@@ -65,7 +66,12 @@ pub struct Server {
 
 impl Server {
     /// Listens, opens the data dir, joins the cluster and serves. Returns when clients can be served.
-    pub async fn start(config: Config) -> Result<Server, RunError> {
+    pub fn start(config: Config) -> BoxFuture<'static, Result<Server, RunError>> {
+        // Boxed: the code of the whole server is generated here once, and not in each crate that awaits it.
+        Box::pin(Server::start_unboxed(config))
+    }
+
+    async fn start_unboxed(config: Config) -> Result<Server, RunError> {
         let mut ports_file = PortsFile::prepare(config.ports_file.as_deref())?;
         let features = Features::from_flags(&config)?;
         let tokens = tokens(&config)?;
@@ -136,7 +142,11 @@ impl Server {
     }
 
     /// Hands the leadership over, lets calls under way end, then closes log and database.
-    pub async fn stop(mut self) {
+    pub fn stop(self) -> BoxFuture<'static, ()> {
+        Box::pin(self.stop_unboxed())
+    }
+
+    async fn stop_unboxed(mut self) {
         self.ports_file.withdraw();
         self.member.hand_over().await;
         let _ = self.stop.send(true);
