@@ -25,9 +25,10 @@ async fn main() -> Result<(), Box<dyn Error>> {
         .start(Kube::connect(None).await?)?;
     let snapshot = gates.ready(Duration::from_secs(60)).await?;
     // Read once; what is built from it does not change while the process lives.
-    match snapshot.is_enabled("FastPath") {
-        true => println!("version {}: the fast path", snapshot.row.version),
-        false => println!("version {}: the slow path", snapshot.row.version),
+    if snapshot.is_enabled("FastPath") {
+        println!("version {}: the fast path", snapshot.row.version)
+    } else {
+        println!("version {}: the slow path", snapshot.row.version)
     }
     std::future::pending().await
 }

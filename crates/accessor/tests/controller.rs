@@ -6,14 +6,14 @@ use featureset::GatesFile;
 use tokio::{sync::oneshot, task::JoinHandle};
 
 /// A controller of one version, which runs until it is stopped.
-pub struct Controller {
+pub(crate) struct Controller {
     stop: oneshot::Sender<()>,
     task: JoinHandle<()>,
 }
 
 impl Controller {
     /// Starts a controller with the text of its `gates.toml`.
-    pub fn start(gates: &str, version: &str, kubeconfig: &Path) -> Controller {
+    pub(crate) fn start(gates: &str, version: &str, kubeconfig: &Path) -> Controller {
         let mut options = operator::Options::new(&GatesFile::parse(gates).unwrap(), version, None).unwrap();
         options.kubeconfig = Some(kubeconfig.to_owned());
         options.timing.lease = Duration::from_secs(3);
@@ -24,7 +24,7 @@ impl Controller {
         Controller { stop, task }
     }
 
-    pub async fn stop(self) {
+    pub(crate) async fn stop(self) {
         let _ = self.stop.send(());
         self.task.await.unwrap();
     }

@@ -55,9 +55,10 @@ impl World {
         until(&format!("{plural}/{name} is changed without a conflict"), async || {
             let mut object = self.kube.get(&place, name).await.unwrap().expect("the object exists");
             change(&mut object);
-            let written = match status {
-                true => self.kube.update_status(&place, &object).await,
-                false => self.kube.update(&place, &object).await,
+            let written = if status {
+                self.kube.update_status(&place, &object).await
+            } else {
+                self.kube.update(&place, &object).await
             };
             match written {
                 Ok(_) => true,

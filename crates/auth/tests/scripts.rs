@@ -2,6 +2,7 @@
 //!
 //! A line is `[user@revision] request`; `lease ID KEY` says that a key hangs on a lease; `show` prints what the file holds.
 //! After `---` comes what each line led to. `UPDATE_GOLDENFILES=1 cargo test` rewrites it.
+#![allow(clippy::unwrap_used, reason = "a test reports the line of a failed unwrap")]
 
 use std::{collections::BTreeMap, fs, path::Path};
 

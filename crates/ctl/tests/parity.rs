@@ -4,9 +4,9 @@
 //! Both servers are real etcd; with `LOCKGATE_BIN` set, the server of lockgatectl is that program, so that the same
 //! list compares servers as well.
 
-pub mod case;
-pub mod normal;
-pub mod tool;
+pub(crate) mod case;
+pub(crate) mod normal;
+pub(crate) mod tool;
 
 use std::{
     env,
@@ -67,7 +67,7 @@ fn compare(list: &str, flags: &[&str]) {
 }
 
 /// The server of lockgatectl.
-pub fn second_server(etcd: &Path) -> PathBuf {
+pub(crate) fn second_server(etcd: &Path) -> PathBuf {
     env::var_os("LOCKGATE_BIN").map_or_else(|| etcd.to_owned(), PathBuf::from)
 }
 

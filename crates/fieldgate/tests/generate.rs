@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
 pub fn schema() -> Value {
-    serde_json::from_str(include_str!("../../testdata/schema.json")).expect("schema.json is JSON")
+    serde_json::from_str(include_str!("../testdata/schema.json")).expect("schema.json is JSON")
 }
 
 const PATHS: [&str; 20] = [

@@ -25,7 +25,7 @@ struct Scene {
 }
 
 pub fn run(script: &str) -> String {
-    let schema = include_str!("../../testdata/schema.json");
+    let schema = include_str!("../testdata/schema.json");
     let mut scene = Scene {
         stanza: json!({ "featureGates": [] }),
         schema: serde_json::from_str(schema).expect("schema.json is JSON"),

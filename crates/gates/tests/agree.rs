@@ -92,10 +92,7 @@ proptest! {
             prop_assert_eq!(&shipped(set), &row);
         }
 
-        let list = |flag: &str, names: &[String]| match names.is_empty() {
-            true => String::new(),
-            false => format!(" --{flag} {}", names.join(",")),
-        };
+        let list = |flag: &str, names: &[String]| if names.is_empty() { String::new() } else { format!(" --{flag} {}", names.join(",")) };
         let line = format!("plan --to {set}{}{}", list("enable", &on), list("disable", &off));
         let (plan, default) = (answer(dir.path(), &line), shipped(Set::Default).enabled);
         prop_assert_eq!(named(&plan, "turned on:"), row.enabled.difference(&default).cloned().collect());

@@ -81,9 +81,10 @@ impl World {
         fn walk(dir: &Path, all: &mut Vec<(String, String)>) {
             for entry in fs::read_dir(dir).unwrap() {
                 let path = entry.unwrap().path();
-                match path.is_dir() {
-                    true => walk(&path, all),
-                    false => all.push((path.display().to_string(), fs::read_to_string(&path).unwrap())),
+                if path.is_dir() {
+                    walk(&path, all)
+                } else {
+                    all.push((path.display().to_string(), fs::read_to_string(&path).unwrap()))
                 }
             }
         }

@@ -21,8 +21,8 @@ use serde_json::{Value, json};
 
 pub use error::{ApiError, Cause, ConnectError};
 pub use place::Place;
-pub use watch::Events;
 pub use time::{micro_time, now, seconds_of, to_text};
+pub use watch::Events;
 
 /// A call that is not answered within this has failed.
 const ANSWER_MAX: Duration = Duration::from_secs(15);

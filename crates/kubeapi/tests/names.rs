@@ -1,4 +1,5 @@
 //! The name of the caller: in the query of every write, and in a header of every request.
+#![allow(clippy::unwrap_used, reason = "a test reports the line of a failed unwrap")]
 
 use std::{
     convert::Infallible,

@@ -6,21 +6,21 @@ use client::{Client, Kind, Put};
 use harness::{Group, Member, Place, asynchronous::until};
 use tonic::transport::Channel;
 
-pub const BINARY: &str = env!("CARGO_BIN_EXE_lockgate");
+pub(crate) const BINARY: &str = env!("CARGO_BIN_EXE_lockgate");
 
 /// A place for a cluster of one.
-pub fn place() -> Place {
+pub(crate) fn place() -> Place {
     Place::new(BINARY)
 }
 
 /// Starts a new cluster and waits until all members serve.
 #[track_caller]
-pub fn start_group(count: usize, flags: &[&str]) -> Group {
+pub(crate) fn start_group(count: usize, flags: &[&str]) -> Group {
     Group::start(Path::new(BINARY), count, flags)
 }
 
 /// Adds a learner and waits until it serves. Returns its number.
-pub async fn add_learner(group: &mut Group, flags: &[&str]) -> usize {
+pub(crate) async fn add_learner(group: &mut Group, flags: &[&str]) -> usize {
     let at = group.add_place();
     let url = group.place(at).peer_url();
     group.member(0).client().await.member_add(vec![url], true).await.expect("member add");
@@ -29,12 +29,12 @@ pub async fn add_learner(group: &mut Group, flags: &[&str]) -> usize {
 }
 
 /// A connection for calls that the client does not make.
-pub async fn channel(member: &Member) -> Channel {
+pub(crate) async fn channel(member: &Member) -> Channel {
     Channel::from_shared(member.url()).expect("a URL").connect().await.expect("connect")
 }
 
 /// Waits until a feature is on or off. Members propose features, and the leader decides, after the start.
-pub async fn wait_for_feature(client: &Client, feature: &str, on: bool) {
+pub(crate) async fn wait_for_feature(client: &Client, feature: &str, on: bool) {
     until(&format!("{feature} is {}", if on { "on" } else { "off" }), async || {
         match client.feature_gate_status([feature]).await {
             Ok(status) => status.features[0].enabled == on,
@@ -46,7 +46,7 @@ pub async fn wait_for_feature(client: &Client, feature: &str, on: bool) {
 }
 
 /// Waits until the leader has decided on a cluster version.
-pub async fn wait_for_version(client: &Client, version: &str) {
+pub(crate) async fn wait_for_version(client: &Client, version: &str) {
     until(&format!("the cluster version is {version}"), async || match client.feature_gate_status([""; 0]).await {
         Ok(status) => status.cluster_version == version,
         Err(error) if error.is_unavailable() => false,
@@ -56,7 +56,7 @@ pub async fn wait_for_version(client: &Client, version: &str) {
 }
 
 /// Writes until the quota for the database is full and the alarm about it is raised.
-pub async fn fill_quota(client: &Client) {
+pub(crate) async fn fill_quota(client: &Client) {
     until("the quota is full", async || {
         let put = client.put(Put::new("fill", vec![b'v'; 90_000])).await;
         put.is_err_and(|error| error.kind() == Some(Kind::NoSpace))

@@ -1,6 +1,7 @@
 //! What waits in the log takes no memory for the keys that are there: also if it deletes, compares or reads all of them.
 //!
 //! Alone in its process, whose memory it looks at.
+#![allow(clippy::unwrap_used, reason = "a test reports the line of a failed unwrap")]
 
 use std::ops::ControlFlow;
 

@@ -1,4 +1,5 @@
 //! Health, readiness and metrics over HTTP, without a network.
+#![allow(clippy::unwrap_used, reason = "a test reports the line of a failed unwrap")]
 
 use axum::{body::Body, http::Request};
 use http_body_util::BodyExt;

@@ -6,6 +6,7 @@ use crate::support;
 use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
 
 use bytes::Bytes;
+use harness::Place;
 use membership::{ClusterId, MemberId, members_of_new_cluster};
 use peer::{Control, ControlError, Database, NoObserver, Transport};
 use prost::Message as _;
@@ -13,7 +14,6 @@ use proto::{
     etcdserverpb::{InternalRaftRequest, LeaseTimeToLiveRequest, PutRequest, RequestHeader},
     raftpb::{ConfState, Entry, Message, MessageType, Snapshot, SnapshotMetadata},
 };
-use harness::Place;
 use support::{TestMember, options, until};
 use tokio::{
     net::TcpListener,

@@ -41,7 +41,8 @@ fn reads_files_of(version: &str, expected: Found) {
     if version != "3.5.33" {
         let version = format!("\"storage\":\"{}.0\"", &version[..3]);
         harness::until("the storage version is written", || {
-            harness::request(etcd.address(), "GET", "/version", &[], "").is_ok_and(|reply| reply.body.contains(&version))
+            harness::request(etcd.address(), "GET", "/version", &[], "")
+                .is_ok_and(|reply| reply.body.contains(&version))
         });
     }
     let hash = hash_of(&etcd);

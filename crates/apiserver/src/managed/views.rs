@@ -11,7 +11,7 @@ pub(crate) trait Views {
 
 /// For kinds whose versions differ in nothing but what their schemas say.
 #[cfg(test)]
-pub struct Alike;
+pub(super) struct Alike;
 
 #[cfg(test)]
 impl Views for Alike {

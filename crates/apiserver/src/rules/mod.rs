@@ -93,6 +93,6 @@ impl Tree {
 
 /// The type of whole objects of a schema, for tests of expressions.
 #[cfg(test)]
-pub fn type_of(schema: &serde_json::Value) -> crate::cel::Type {
+pub(crate) fn type_of(schema: &serde_json::Value) -> crate::cel::Type {
     types::of(schema, true).expect("an object")
 }

@@ -10,10 +10,10 @@ use super::{
 };
 
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
-pub const NAME: &str = "boards.stable.example.com";
-pub const APPLY: &str = "application/apply-patch+yaml";
+pub(crate) const NAME: &str = "boards.stable.example.com";
+pub(crate) const APPLY: &str = "application/apply-patch+yaml";
 
-pub fn convert(object: Value, desired: &str) -> Value {
+pub(crate) fn convert(object: Value, desired: &str) -> Value {
     let places = [
         ("/spec/replicas", "/spec/count"),
         ("/spec/size", "/spec/dims/size"),
@@ -24,7 +24,7 @@ pub fn convert(object: Value, desired: &str) -> Value {
 }
 
 /// The properties in which the tests differ.
-pub struct Board {
+pub(crate) struct Board {
     pub storage: &'static str,
     pub on: bool,
     /// The default of `count`.
@@ -32,11 +32,11 @@ pub struct Board {
 }
 
 impl Board {
-    pub fn first(on: bool) -> Board {
+    pub(crate) fn first(on: bool) -> Board {
         Board { storage: "v1", on, count: None }
     }
 
-    pub fn definition(&self, webhook: &Webhook) -> Value {
+    pub(crate) fn definition(&self, webhook: &Webhook) -> Value {
         let integer = json!({"type": "integer"});
         let mut count = json!({"type": "integer", "maximum": 50});
         if let Some(default) = self.count {
@@ -68,47 +68,47 @@ impl Board {
     }
 }
 
-pub fn world() -> (World, Webhook) {
+pub(crate) fn world() -> (World, Webhook) {
     let world = World::start();
     let webhook = world.run(Webhook::start_with(convert));
     (world, webhook)
 }
 
-pub async fn define(http: &mut Http, board: Board, webhook: &Webhook) -> Answer {
+pub(crate) async fn define(http: &mut Http, board: Board, webhook: &Webhook) -> Answer {
     let path = format!("{DEFINITIONS}/{NAME}?fieldManager=admin&force=true");
     let answer = http.send("PATCH", &path, APPLY, board.definition(webhook).to_string()).await;
     assert!(matches!(answer.code, 200 | 201), "{}", answer.body);
     answer
 }
 
-pub fn all(version: &str) -> String {
+pub(crate) fn all(version: &str) -> String {
     format!("/apis/stable.example.com/{version}/namespaces/default/boards")
 }
 
-pub fn one(version: &str) -> String {
+pub(crate) fn one(version: &str) -> String {
     format!("{}/b", all(version))
 }
 
-pub fn board(version: &str, spec: Value) -> Value {
+pub(crate) fn board(version: &str, spec: Value) -> Value {
     json!({"apiVersion": format!("stable.example.com/{version}"), "kind": "Board", "metadata": {"name": "b"}, "spec": spec})
 }
 
-pub async fn apply(http: &mut Http, version: &str, manager: &str, spec: Value) -> Answer {
+pub(crate) async fn apply(http: &mut Http, version: &str, manager: &str, spec: Value) -> Answer {
     let path = format!("{}?fieldManager={manager}", one(version));
     http.send("PATCH", &path, APPLY, board(version, spec).to_string()).await
 }
 
-pub fn entry<'a>(answer: &'a Answer, manager: &str) -> &'a Value {
+pub(crate) fn entry<'a>(answer: &'a Answer, manager: &str) -> &'a Value {
     let entries = answer.body["metadata"]["managedFields"].as_array().map(Vec::as_slice).unwrap_or_default();
     entries.iter().find(|entry| entry["manager"] == manager).unwrap_or(&Value::Null)
 }
 
-pub fn meta<'a>(answer: &'a Answer, key: &str) -> &'a Value {
+pub(crate) fn meta<'a>(answer: &'a Answer, key: &str) -> &'a Value {
     &answer.body["metadata"][key]
 }
 
 /// The warnings about gates, without the frame of the header.
-pub fn told(answer: &Answer) -> Vec<String> {
+pub(crate) fn told(answer: &Answer) -> Vec<String> {
     let text = |text: &String| text.replace("299 - \"", "").replace(", feature gate \\\"Scaling\\\" is disabled\"", "");
     answer.warnings.iter().map(text).collect()
 }

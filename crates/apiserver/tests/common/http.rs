@@ -20,12 +20,12 @@ use serde_json::Value;
 use tokio::net::TcpStream;
 use tokio_rustls::{TlsConnector, client::TlsStream};
 
-pub struct Http {
+pub(crate) struct Http {
     sender: SendRequest<Full<Bytes>>,
     host: String,
 }
 
-pub struct Answer {
+pub(crate) struct Answer {
     pub code: u16,
     pub body: Value,
     pub warnings: Vec<String>,
@@ -39,7 +39,7 @@ fn field(api: &apiserver::Server, key: &str) -> Vec<u8> {
 }
 
 /// A TLS connection on which no request has been sent.
-pub async fn tls(api: &apiserver::Server, identity: Option<(&[u8], &[u8])>) -> TlsStream<TcpStream> {
+pub(crate) async fn tls(api: &apiserver::Server, identity: Option<(&[u8], &[u8])>) -> TlsStream<TcpStream> {
     let mut roots = RootCertStore::empty();
     let authority = CertificateDer::from_pem_slice(&field(api, "certificate-authority-data")).expect("CA");
     roots.add(authority).expect("CA");
@@ -63,7 +63,7 @@ pub async fn tls(api: &apiserver::Server, identity: Option<(&[u8], &[u8])>) -> T
 }
 
 /// The events of a watch, one after the other.
-pub struct Events {
+pub(crate) struct Events {
     body: Incoming,
     /// The begin of an event that has not arrived completely.
     read: Vec<u8>,
@@ -71,17 +71,17 @@ pub struct Events {
 
 impl Events {
     /// Begins a watch on a connection of its own.
-    pub async fn open(api: &apiserver::Server, path: &str) -> Events {
+    pub(crate) async fn open(api: &apiserver::Server, path: &str) -> Events {
         Http::connect(api).await.events(path).await
     }
 
     /// The next event, or `None` if the server has ended the watch. Waits until there is one.
-    pub async fn next(&mut self) -> Option<Value> {
+    pub(crate) async fn next(&mut self) -> Option<Value> {
         finish("a watch has an event", self.read_event()).await
     }
 
     /// The next events of a watch that goes on.
-    pub async fn take(&mut self, count: usize) -> Vec<Value> {
+    pub(crate) async fn take(&mut self, count: usize) -> Vec<Value> {
         let mut events = Vec::new();
         for _ in 0..count {
             events.push(self.next().await.expect("the watch goes on"));
@@ -90,7 +90,7 @@ impl Events {
     }
 
     /// All events until the server ends the watch.
-    pub async fn rest(mut self) -> Vec<Value> {
+    pub(crate) async fn rest(mut self) -> Vec<Value> {
         let mut events = Vec::new();
         while let Some(event) = self.next().await {
             events.push(event);
@@ -99,7 +99,7 @@ impl Events {
     }
 
     /// True if the watch goes on and no event has arrived that was not returned.
-    pub fn is_silent(&mut self) -> bool {
+    pub(crate) fn is_silent(&mut self) -> bool {
         self.read_event().now_or_never().is_none()
     }
 
@@ -117,25 +117,25 @@ impl Events {
 
 impl Http {
     /// Connects as the administrator of the server.
-    pub async fn connect(api: &apiserver::Server) -> Http {
+    pub(crate) async fn connect(api: &apiserver::Server) -> Http {
         let (cert, key) = (field(api, "client-certificate-data"), field(api, "client-key-data"));
         Http::connect_as(api, Some((&cert, &key))).await
     }
 
     /// Connects with a certificate and its key, as PEM, or with none.
-    pub async fn connect_as(api: &apiserver::Server, identity: Option<(&[u8], &[u8])>) -> Http {
+    pub(crate) async fn connect_as(api: &apiserver::Server, identity: Option<(&[u8], &[u8])>) -> Http {
         let host = api.url().trim_start_matches("https://").to_owned();
         let (sender, connection) = handshake(TokioIo::new(tls(api, identity).await)).await.expect("HTTP");
         tokio::spawn(connection);
         Http { sender, host }
     }
 
-    pub async fn send(&mut self, method: &str, path: &str, media: &str, body: impl Into<Bytes>) -> Answer {
+    pub(crate) async fn send(&mut self, method: &str, path: &str, media: &str, body: impl Into<Bytes>) -> Answer {
         self.send_for(method, path, [("content-type", media)], body).await
     }
 
     /// Sends a request with these headers.
-    pub async fn send_for<'a>(
+    pub(crate) async fn send_for<'a>(
         &mut self,
         method: &str,
         path: &str,
@@ -156,7 +156,7 @@ impl Http {
     }
 
     /// The code, content type and bytes of the answer to a request without a body.
-    pub async fn raw(&mut self, method: &str, path: &str) -> (u16, String, Bytes) {
+    pub(crate) async fn raw(&mut self, method: &str, path: &str) -> (u16, String, Bytes) {
         let request = http::Request::builder().method(method).uri(path).header("host", &self.host);
         let request = request.header("content-type", "application/merge-patch+json").body(Full::default());
         self.sender.ready().await.expect("the connection is open");
@@ -167,7 +167,7 @@ impl Http {
     }
 
     /// The code, content type and bytes of a GET in this form.
-    pub async fn get_bytes(&mut self, path: &str, accept: &str) -> (u16, String, Bytes) {
+    pub(crate) async fn get_bytes(&mut self, path: &str, accept: &str) -> (u16, String, Bytes) {
         let request = http::Request::builder().uri(path).header("host", &self.host).header("accept", accept);
         let request = request.body(Full::default()).expect("a request");
         self.sender.ready().await.expect("the connection is open");
@@ -178,7 +178,7 @@ impl Http {
     }
 
     /// The code, headers and bytes of a GET with these headers.
-    pub async fn get_with(&mut self, path: &str, headers: &[(&str, &str)]) -> (u16, http::HeaderMap, Bytes) {
+    pub(crate) async fn get_with(&mut self, path: &str, headers: &[(&str, &str)]) -> (u16, http::HeaderMap, Bytes) {
         let mut request = http::Request::builder().uri(path).header("host", &self.host);
         for (name, value) in headers {
             request = request.header(*name, *value);
@@ -191,7 +191,7 @@ impl Http {
     }
 
     /// The body of a watch, none of which has been read.
-    pub async fn watch(&mut self, path: &str) -> Incoming {
+    pub(crate) async fn watch(&mut self, path: &str) -> Incoming {
         let request =
             http::Request::builder().uri(path).header("host", &self.host).body(Full::default()).expect("a request");
         self.sender.ready().await.expect("the connection is open");
@@ -201,20 +201,20 @@ impl Http {
     }
 
     /// Begins a watch, which occupies this connection as long as the returned value lives.
-    pub async fn events(&mut self, path: &str) -> Events {
+    pub(crate) async fn events(&mut self, path: &str) -> Events {
         Events { body: self.watch(path).await, read: Vec::new() }
     }
 
     /// The text of `/metrics`.
-    pub async fn metrics(&mut self) -> String {
+    pub(crate) async fn metrics(&mut self) -> String {
         String::from_utf8_lossy(&self.raw("GET", "/metrics").await.2).into_owned()
     }
 
-    pub async fn json(&mut self, method: &str, path: &str, body: Value) -> Answer {
+    pub(crate) async fn json(&mut self, method: &str, path: &str, body: Value) -> Answer {
         self.send(method, path, "application/json", body.to_string()).await
     }
 
-    pub async fn merge(&mut self, path: &str, body: Value) -> Answer {
+    pub(crate) async fn merge(&mut self, path: &str, body: Value) -> Answer {
         self.send("PATCH", path, "application/merge-patch+json", body.to_string()).await
     }
 }

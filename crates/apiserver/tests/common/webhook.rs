@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 use tokio::{net::TcpListener, task::JoinHandle};
 use tokio_rustls::TlsAcceptor;
 
-pub struct Webhook {
+pub(crate) struct Webhook {
     pub url: String,
     /// Base64 of the PEM that a definition names.
     pub bundle: String,
@@ -33,11 +33,11 @@ pub struct Webhook {
 type Convert = fn(Value, &str) -> Value;
 
 impl Webhook {
-    pub async fn start() -> Webhook {
+    pub(crate) async fn start() -> Webhook {
         Webhook::start_with(convert).await
     }
 
-    pub async fn start_with(convert: Convert) -> Webhook {
+    pub(crate) async fn start_with(convert: Convert) -> Webhook {
         let made = rcgen::generate_simple_self_signed(vec!["127.0.0.1".to_owned()]).expect("a certificate");
         let (cert, key) = (made.cert.pem(), made.signing_key.serialize_pem());
         let certs = vec![CertificateDer::from_pem_slice(cert.as_bytes()).expect("a certificate")];
@@ -59,17 +59,17 @@ impl Webhook {
     }
 
     /// Makes one of the next calls fail, counted from 1; 0 for none.
-    pub fn fail_at(&self, call: usize) {
+    pub(crate) fn fail_at(&self, call: usize) {
         let at = if call == 0 { 0 } else { self.calls() + call };
         self.fails.store(at, Ordering::SeqCst);
     }
 
-    pub fn calls(&self) -> usize {
+    pub(crate) fn calls(&self) -> usize {
         self.calls.load(Ordering::SeqCst)
     }
 
     /// Returns once nothing listens any more.
-    pub async fn stop(self) {
+    pub(crate) async fn stop(self) {
         self.server.abort();
         let _ = self.server.await;
     }
@@ -119,7 +119,7 @@ fn answer(review: &Value, convert: Convert, fails: bool) -> Value {
 }
 
 /// Moves each field from its place in one version to its place in the other, in the direction of `desired`.
-pub fn moved(mut object: Value, desired: &str, places: &[(&str, &str)]) -> Value {
+pub(crate) fn moved(mut object: Value, desired: &str, places: &[(&str, &str)]) -> Value {
     for (first, second) in places {
         let (from, to) = if desired.ends_with("/v2") { (first, second) } else { (second, first) };
         if let Some(value) = take(&mut object, from) {
@@ -151,15 +151,12 @@ fn put(object: &mut Value, pointer: &str, value: Value) {
 
 fn convert(mut object: Value, desired: &str) -> Value {
     let spec = object["spec"].clone();
-    object["spec"] = match desired.ends_with("/v2") {
-        true => {
-            let (host, port) = spec["hostPort"].as_str().and_then(|text| text.split_once(':')).expect("host and port");
-            json!({"host": host, "port": port})
-        }
-        false => {
-            let text = |key: &str| spec[key].as_str().unwrap_or_default().to_owned();
-            json!({"hostPort": format!("{}:{}", text("host"), text("port"))})
-        }
+    object["spec"] = if desired.ends_with("/v2") {
+        let (host, port) = spec["hostPort"].as_str().and_then(|text| text.split_once(':')).expect("host and port");
+        json!({"host": host, "port": port})
+    } else {
+        let text = |key: &str| spec[key].as_str().unwrap_or_default().to_owned();
+        json!({"hostPort": format!("{}:{}", text("host"), text("port"))})
     };
     object["apiVersion"] = desired.into();
     object

@@ -37,12 +37,12 @@ fn loosen(definition: &mut Value) {
     definition["spec"]["versions"][0]["subresources"] = Value::Null;
 }
 
-pub fn forged() -> Value {
+pub(super) fn forged() -> Value {
     json!({"featureGates": [{"version": "1.4.0", "enabled": [{"name": "Early"}], "disabled": []}]})
 }
 
 /// Loosens the definition, writes the object and restores the definition. Returns the code of the write to the object.
-pub async fn forge(http: &mut Http, spec: &Value, status: Value) -> u16 {
+pub(super) async fn forge(http: &mut Http, spec: &Value, status: Value) -> u16 {
     let cluster = format!("{CONFIG}/{CLUSTER}");
     http.send("DELETE", &format!("{BINDINGS}/feature-gate.gates.lockgate.io"), "application/json", "").await;
     let strict = define(http, loosen).await;
@@ -66,7 +66,7 @@ async fn shown(http: &mut Http) -> [Value; 2] {
 }
 
 /// Specs that only a definition without a schema accepts.
-pub fn bad_specs() -> Vec<Value> {
+pub(super) fn bad_specs() -> Vec<Value> {
     vec![
         json!({"featureSet": 3}),
         json!({"featureSet": ["OKD"], "customNoUpgrade": {"enabled": 5}}),

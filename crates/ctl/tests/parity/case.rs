@@ -27,7 +27,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use harness::until;
 
 #[derive(Default)]
-pub struct Case {
+pub(crate) struct Case {
     pub line: String,
     pub args: Vec<String>,
     pub stdin: String,
@@ -45,7 +45,7 @@ pub struct Case {
 
 /// The end of a command.
 #[derive(Default)]
-pub enum End {
+pub(crate) enum End {
     /// The tool ends by itself after the end of its input.
     #[default]
     Input,
@@ -58,7 +58,7 @@ pub enum End {
 }
 
 /// A step before a command.
-pub enum Before {
+pub(crate) enum Before {
     Stop(usize),
     Run(usize),
     Leaderless(usize),
@@ -66,13 +66,13 @@ pub enum Before {
 }
 
 /// Waits until the clock shows another second.
-pub fn next_second() {
+pub(crate) fn next_second() {
     let second = || SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
     let begin = second();
     until("the clock shows another second", || second() != begin);
 }
 
-pub fn parse(text: &str) -> Vec<Case> {
+pub(crate) fn parse(text: &str) -> Vec<Case> {
     let mut cases: Vec<Case> = Vec::new();
     for line in text.lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {
         if let Some(args) = line.strip_prefix('$') {

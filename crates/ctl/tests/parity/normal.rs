@@ -4,7 +4,7 @@ use super::{case::Case, tool::Printed};
 
 /// Names for the ids, addresses and leases of one side.
 #[derive(Default)]
-pub struct Normal {
+pub(crate) struct Normal {
     /// Longest first: an id in decimal may contain another's digits.
     texts: Vec<(String, String)>,
     /// Ids as they stand in protobuf.
@@ -14,27 +14,27 @@ pub struct Normal {
 }
 
 impl Normal {
-    pub fn id(&mut self, name: &str, id: u64) {
+    pub(crate) fn id(&mut self, name: &str, id: u64) {
         self.word(name, &id.to_string());
         self.word(&format!("{name}-HEX"), &format!("{id:x}"));
         self.varints.push((name.to_owned(), varint(id)));
     }
 
     /// The server's version, and the one before it.
-    pub fn version(&mut self, version: &str) {
+    pub(crate) fn version(&mut self, version: &str) {
         let mut parts = version.split('.').map(|part| part.parse::<u32>().unwrap());
         let (major, minor) = (parts.next().unwrap(), parts.next().unwrap());
         self.versions.push(("MINOR".to_owned(), format!("{major}.{minor}")));
         self.versions.push(("LOWER".to_owned(), format!("{major}.{}", minor - 1)));
     }
 
-    pub fn word(&mut self, name: &str, text: &str) {
+    pub(crate) fn word(&mut self, name: &str, text: &str) {
         self.texts.retain(|known| known.0 != name);
         self.texts.push((name.to_owned(), text.to_owned()));
         self.texts.sort_by_key(|known| std::cmp::Reverse(known.1.len()));
     }
 
-    pub fn remember(&mut self, name: &str, stdout: &[u8]) {
+    pub(crate) fn remember(&mut self, name: &str, stdout: &[u8]) {
         let text = String::from_utf8_lossy(stdout);
         let is_id = |word: &&str| (13..=16).contains(&word.len()) && word.chars().all(|c| c.is_ascii_hexdigit());
         let word = text.split_whitespace().find(is_id).unwrap_or_else(|| panic!("no id for {name} in {text:?}"));
@@ -45,7 +45,7 @@ impl Normal {
     }
 
     /// Replaces `{NAME}` in an argument by its text on this side.
-    pub fn fill(&self, arg: &str) -> String {
+    pub(crate) fn fill(&self, arg: &str) -> String {
         self.texts
             .iter()
             .chain(&self.versions)
@@ -53,7 +53,7 @@ impl Normal {
     }
 
     /// The output and the exit code in a form that is equal on both sides.
-    pub fn describe(&self, case: &Case, printed: &Printed) -> String {
+    pub(crate) fn describe(&self, case: &Case, printed: &Printed) -> String {
         let stdout = if case.ignore_stdout { String::new() } else { self.stdout(case, &printed.stdout) };
         let stderr = self.stderr(case, &printed.stderr);
         let code = printed.code.map_or("killed".to_owned(), |code| code.to_string());
@@ -122,7 +122,7 @@ impl Normal {
 /// True for lines of standard error that only one of the tools prints.
 ///
 /// etcdctl lets another program silence the terminal, which complains if there is none.
-pub fn is_own(line: &str) -> bool {
+pub(crate) fn is_own(line: &str) -> bool {
     line.is_empty() || line.starts_with("{\"level\":") || line.starts_with("stty: ")
 }
 

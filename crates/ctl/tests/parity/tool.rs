@@ -13,7 +13,7 @@ use harness::{spawn_child, until, until_some};
 /// The time that an incorrect tool gets to print more than is expected. It cannot fail a correct one.
 const EXTRA_OUTPUT: Duration = Duration::from_millis(200);
 
-pub struct Tool {
+pub(crate) struct Tool {
     child: Child,
     stdin: Option<ChildStdin>,
     stdout: Capture,
@@ -21,7 +21,7 @@ pub struct Tool {
 }
 
 /// The output and the exit code of a tool; no code if it was killed.
-pub struct Printed {
+pub(crate) struct Printed {
     pub stdout: Vec<u8>,
     pub stderr: String,
     pub code: Option<i32>,
@@ -29,7 +29,7 @@ pub struct Printed {
 
 impl Tool {
     /// Starts a tool and writes `input` to its standard input, which stays open.
-    pub fn start(mut command: Command, input: &str) -> Tool {
+    pub(crate) fn start(mut command: Command, input: &str) -> Tool {
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = spawn_child(command).unwrap();
         let (stdout, stderr) = (Capture::start(child.stdout.take()), Capture::start(child.stderr.take()));
@@ -40,18 +40,18 @@ impl Tool {
     }
 
     /// Closes standard input and waits until the tool ends.
-    pub fn end(mut self) -> Printed {
+    pub(crate) fn end(mut self) -> Printed {
         drop(self.stdin.take());
         self.end_with_input_open()
     }
 
-    pub fn end_with_input_open(mut self) -> Printed {
+    pub(crate) fn end_with_input_open(mut self) -> Printed {
         let status = until_some("the tool ends", || self.child.try_wait().unwrap());
         self.printed(status.code())
     }
 
     /// Waits until the output so far, as bytes of both streams, has what `is_enough` wants, and kills the tool.
-    pub fn kill_when(mut self, what: &str, is_enough: impl Fn(&[u8], &[u8]) -> bool) -> Printed {
+    pub(crate) fn kill_when(mut self, what: &str, is_enough: impl Fn(&[u8], &[u8]) -> bool) -> Printed {
         until(what, || {
             // A tool that prints its last line and ends has printed enough, too.
             let ended = self.child.try_wait().unwrap();

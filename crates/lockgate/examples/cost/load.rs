@@ -9,13 +9,13 @@ use crate::Outcome;
 const AT_ONCE: usize = 32;
 
 #[derive(Clone, Copy, Debug)]
-pub enum Call {
+pub(crate) enum Call {
     Put,
     Range,
     SerializableRange,
 }
 
-pub async fn send(channel: &Channel, call: Call, required: bool, count: usize) -> Outcome<()> {
+pub(crate) async fn send(channel: &Channel, call: Call, required: bool, count: usize) -> Outcome<()> {
     let calls = stream::iter(0..count).map(|i| one(channel.clone(), call, required, i));
     let mut calls = calls.buffer_unordered(AT_ONCE);
     while let Some(done) = calls.next().await {

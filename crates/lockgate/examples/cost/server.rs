@@ -16,12 +16,12 @@ use crate::Outcome;
 const DUMP: &str = "callgrind.out";
 
 #[derive(Clone, Copy, PartialEq)]
-pub enum Gates {
+pub(crate) enum Gates {
     Off,
     On,
 }
 
-pub struct Server {
+pub(crate) struct Server {
     /// Killed before its place is removed.
     member: Member,
     place: Place,
@@ -29,7 +29,7 @@ pub struct Server {
 }
 
 impl Server {
-    pub fn start(binary: &str, gates: Gates, counting: bool) -> Server {
+    pub(crate) fn start(binary: &str, gates: Gates, counting: bool) -> Server {
         let place = Place::new(binary);
         let mut command = if counting { under_callgrind(&place) } else { Command::new(binary) };
         if gates == Gates::On {
@@ -40,7 +40,7 @@ impl Server {
     }
 
     /// Waits until the features are on or off as they should be.
-    pub async fn connect(&self) -> Outcome<Channel> {
+    pub(crate) async fn connect(&self) -> Outcome<Channel> {
         let channel = Channel::from_shared(self.member.url())?.connect_lazy();
         let maintenance = MaintenanceClient::new(channel.clone());
         until("the server is up with its features", async || {
@@ -53,7 +53,7 @@ impl Server {
     }
 
     /// Nanoseconds that all threads have run.
-    pub fn ran(&self) -> Outcome<u64> {
+    pub(crate) fn ran(&self) -> Outcome<u64> {
         let mut sum = 0;
         for task in fs::read_dir(format!("/proc/{}/task", self.member.pid()))? {
             let text = fs::read_to_string(task?.path().join("schedstat"))?;
@@ -62,12 +62,12 @@ impl Server {
         Ok(sum)
     }
 
-    pub fn count_from_zero(&self) -> Outcome<()> {
+    pub(crate) fn count_from_zero(&self) -> Outcome<()> {
         self.control("--zero")
     }
 
     /// Instructions since the count began.
-    pub fn counted(&self) -> Outcome<u64> {
+    pub(crate) fn counted(&self) -> Outcome<u64> {
         let before = self.dumps()?;
         self.control("--dump")?;
         let new = self.dumps()?.into_iter().find(|dump| !before.contains(dump)).ok_or("callgrind wrote no file")?;

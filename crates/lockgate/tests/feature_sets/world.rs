@@ -12,12 +12,12 @@ use std::{
 use harness::{Kubectl, Output, Port, Process, TempDir, request, until, wait_max};
 use serde_json::{Value, json};
 
-pub const LOCKGATE: &str = env!("CARGO_BIN_EXE_lockgate");
-pub const GATE: &[&str] = &["featuregate", "cluster"];
-pub const OPERATOR: &[&str] = &["clusteroperator", "config-operator"];
+pub(super) const LOCKGATE: &str = env!("CARGO_BIN_EXE_lockgate");
+pub(super) const GATE: &[&str] = &["featuregate", "cluster"];
+pub(super) const OPERATOR: &[&str] = &["clusteroperator", "config-operator"];
 
 /// A running controller.
-pub struct Controller {
+pub(super) struct Controller {
     process: Process,
     /// The address of the metrics.
     metrics: String,
@@ -25,7 +25,7 @@ pub struct Controller {
 
 impl Controller {
     /// The number of steps that have ended with a result: `nothing`, `wrote` or `failed`.
-    pub fn steps(&self, result: &str) -> u64 {
+    pub(super) fn steps(&self, result: &str) -> u64 {
         let reply = request(&self.metrics, "GET", "/metrics", &[], "").unwrap();
         let name = format!("lockgate_gates_sync_total{{result=\"{result}\"}} ");
         let line = reply.body.lines().find_map(|line| line.strip_prefix(&name));
@@ -48,7 +48,7 @@ impl DerefMut for Controller {
 }
 
 /// An API server with an embedded store, and the files of the versions 1.4.0 and 1.5.0.
-pub struct World {
+pub(super) struct World {
     api: Option<Process>,
     /// Controllers and kubectl know the API server by this port, also after a restart.
     port: Port,
@@ -61,7 +61,7 @@ pub struct World {
 impl World {
     /// Returns `None`, and reports the test as skipped, if there is no kubectl.
     #[track_caller]
-    pub fn new() -> Option<World> {
+    pub(super) fn new() -> Option<World> {
         let dir = harness::tempdir();
         let kubectl = Kubectl::new(&dir.path().join("api/admin.kubeconfig"), dir.path())?;
         let mut world = World { api: None, port: Port::reserve(), kubectl, count: Cell::new(0), dir };
@@ -71,15 +71,15 @@ impl World {
         Some(world)
     }
 
-    pub fn path(&self, name: &str) -> PathBuf {
+    pub(super) fn path(&self, name: &str) -> PathBuf {
         self.dir.path().join(name)
     }
 
-    pub fn text(&self, name: &str) -> String {
+    pub(super) fn text(&self, name: &str) -> String {
         self.path(name).display().to_string()
     }
 
-    pub fn kubeconfig(&self) -> String {
+    pub(super) fn kubeconfig(&self) -> String {
         self.text("api/admin.kubeconfig")
     }
 
@@ -90,7 +90,7 @@ impl World {
     }
 
     /// Creates a directory with `gates.toml` of a version and the manifests that are made from it.
-    pub fn release(&self, version: &str, gates: &[(&str, &str)]) {
+    pub(super) fn release(&self, version: &str, gates: &[(&str, &str)]) {
         let mut toml = format!("schema = 1\nversion = \"{version}\"\n[output]\nmanifests = \"manifests\"\n");
         for (name, set) in gates {
             let sets = match *set {
@@ -113,7 +113,7 @@ impl World {
 
     /// Starts a subcommand without waiting.
     #[track_caller]
-    pub fn spawn(&self, name: &str, args: &[&str]) -> Process {
+    pub(super) fn spawn(&self, name: &str, args: &[&str]) -> Process {
         let mut command = Command::new(LOCKGATE);
         command.arg(name).args(args);
         Process::start(command, &self.unused(name))
@@ -121,7 +121,7 @@ impl World {
 
     /// Starts a subcommand that listens on one port, and waits until it has bound the port. Returns its address, too.
     #[track_caller]
-    pub fn serve(&self, name: &str, kind: &str, args: &[&str]) -> (Process, String) {
+    pub(super) fn serve(&self, name: &str, kind: &str, args: &[&str]) -> (Process, String) {
         let ports = self.unused("ports");
         let mut process = self.spawn(name, &[args, &["--ports-file", &ports.display().to_string()]].concat());
         let urls = process.wait_ports(&ports)[kind].clone();
@@ -131,24 +131,24 @@ impl World {
     }
 
     #[track_caller]
-    pub fn start_api(&mut self) {
+    pub(super) fn start_api(&mut self) {
         let (api, _) =
             self.serve("apiserver", "api", &["--data-dir", &self.text("api"), "--listen", &self.port.address()]);
         self.api = Some(api);
         until("the API answers", || self.kubectl(&["get", "namespaces"]).is_ok());
     }
 
-    pub fn stop_api(&mut self) {
+    pub(super) fn stop_api(&mut self) {
         self.api.take().unwrap().stop();
     }
 
     #[track_caller]
-    pub fn controller(&self, version: &str) -> Controller {
+    pub(super) fn controller(&self, version: &str) -> Controller {
         self.controller_with(version, &[])
     }
 
     #[track_caller]
-    pub fn controller_with(&self, version: &str, more: &[&str]) -> Controller {
+    pub(super) fn controller_with(&self, version: &str, more: &[&str]) -> Controller {
         let (gates, kubeconfig) = (format!("{}/gates.toml", self.text(version)), self.kubeconfig());
         let args = [
             &["--gates", &gates, "--release-version", version, "--kubeconfig", &kubeconfig][..],
@@ -161,32 +161,32 @@ impl World {
 
     /// Standard output of kubectl, or the error that it has printed.
     #[track_caller]
-    pub fn kubectl(&self, args: &[&str]) -> Result<String, String> {
+    pub(super) fn kubectl(&self, args: &[&str]) -> Result<String, String> {
         let output = self.kubectl.run(args);
         if output.code == Some(0) { Ok(output.stdout) } else { Err(output.stderr) }
     }
 
     #[track_caller]
-    pub fn good(&self, args: &[&str]) -> String {
+    pub(super) fn good(&self, args: &[&str]) -> String {
         self.kubectl(args).unwrap_or_else(|error| panic!("kubectl {args:?}: {error}"))
     }
 
     /// Runs `lockgate gates` on this cluster.
     #[track_caller]
-    pub fn gates(&self, args: &[&str]) -> Output {
+    pub(super) fn gates(&self, args: &[&str]) -> Output {
         Output::of(Command::new(LOCKGATE).arg("gates").args(args).env("KUBECONFIG", self.kubeconfig()))
     }
 
     /// Runs a command of `lockgate gates` that must fail. Returns everything that it has printed.
     #[track_caller]
-    pub fn gates_fail(&self, args: &[&str]) -> String {
+    pub(super) fn gates_fail(&self, args: &[&str]) -> String {
         let output = self.gates(args);
         assert_ne!(output.code, Some(0), "gates {args:?} succeeded: {}", output.stdout);
         output.stdout + &output.stderr
     }
 
     #[track_caller]
-    pub fn install(&self) {
+    pub(super) fn install(&self) {
         let manifests = self.path("1.4.0/manifests");
         for name in ["0-crds.yaml", "1-namespace.yaml"] {
             self.good(&["apply", "-f", &manifests.join(name).display().to_string()]);
@@ -201,7 +201,7 @@ impl World {
     }
 
     #[track_caller]
-    pub fn history(&self, versions: &[&str]) {
+    pub(super) fn history(&self, versions: &[&str]) {
         let entry = |version: &&str| {
             json!({"state": "Completed", "version": version, "image": "", "verified": false,
                    "startedTime": "2026-01-01T00:00:00Z", "completionTime": "2026-01-01T00:00:00Z"})
@@ -212,18 +212,18 @@ impl World {
     }
 
     #[track_caller]
-    pub fn choose(&self, set: &str) {
+    pub(super) fn choose(&self, set: &str) {
         let patch = format!("{{\"spec\":{{\"featureSet\":\"{set}\"}}}}");
         self.good(&["patch", "featuregate", "cluster", "--type=merge", "-p", &patch]);
     }
 
-    pub fn feature_gate(&self) -> Value {
+    pub(super) fn feature_gate(&self) -> Value {
         let text = self.kubectl(&["get", "featuregate", "cluster", "-o", "json"]).unwrap_or_default();
         serde_json::from_str(&text).unwrap_or_default()
     }
 
     /// `1.4.0:A,B` for each row, with the gates that are on.
-    pub fn rows(&self) -> String {
+    pub(super) fn rows(&self) -> String {
         let object = self.feature_gate();
         let mut rows: Vec<String> = Vec::new();
         for row in object["status"]["featureGates"].as_array().into_iter().flatten() {
@@ -235,35 +235,35 @@ impl World {
         rows.join(" ")
     }
 
-    pub fn reported(&self) -> String {
+    pub(super) fn reported(&self) -> String {
         let path = "jsonpath={.status.versions[?(@.name==\"operator\")].version}";
         self.kubectl(&["get", "clusteroperator", "config-operator", "-o", path]).unwrap_or_default()
     }
 
     #[track_caller]
-    pub fn until_reported(&self, version: &str) {
+    pub(super) fn until_reported(&self, version: &str) {
         until(&format!("{version} is reported"), || self.reported() == version);
     }
 
     /// The status and the reason of a condition.
-    pub fn condition(&self, object: &[&str], kind: &str) -> String {
+    pub(super) fn condition(&self, object: &[&str], kind: &str) -> String {
         let path = format!("jsonpath={{.status.conditions[?(@.type==\"{kind}\")]['status','reason']}}");
         self.kubectl(&[&["get"], object, &["-o", &path]].concat()).unwrap_or_default()
     }
 
     #[track_caller]
-    pub fn until_condition(&self, object: &[&str], kind: &str, want: &str) {
+    pub(super) fn until_condition(&self, object: &[&str], kind: &str, want: &str) {
         until(&format!("{kind} of {object:?} is {want}"), || self.condition(object, kind).starts_with(want));
     }
 
     #[track_caller]
-    pub fn until_rows(&self, want: &str) {
+    pub(super) fn until_rows(&self, want: &str) {
         until(&format!("rows are {want:?}"), || self.rows() == want);
     }
 
     /// Waits until the controller has seen the present spec of the FeatureGate.
     #[track_caller]
-    pub fn until_observed(&self) {
+    pub(super) fn until_observed(&self) {
         until("the controller has seen the spec", || {
             let object = self.feature_gate();
             let conditions = object["status"]["conditions"].as_array().cloned().unwrap_or_default();
@@ -275,7 +275,7 @@ impl World {
 
     /// Causes a step of the controller, and waits for the end of a step that finds nothing to write.
     #[track_caller]
-    pub fn look_again(&self, controller: &Controller) {
+    pub(super) fn look_again(&self, controller: &Controller) {
         let (before, note) = (controller.steps("nothing"), self.unused("look"));
         let note = format!("example.com/look={}", note.display());
         self.good(&["annotate", "clusterversion", "version", "--overwrite", &note]);
@@ -285,7 +285,7 @@ impl World {
     /// Asserts that a controller without a task writes nothing, neither to the objects of feature sets nor to the object
     /// `more`.
     #[track_caller]
-    pub fn assert_no_needless_writes(&self, controller: &Controller, more: &[&str]) {
+    pub(super) fn assert_no_needless_writes(&self, controller: &Controller, more: &[&str]) {
         self.look_again(controller);
         let writes = || (controller.steps("wrote"), self.versions_of_objects(more));
         let before = writes();
@@ -314,6 +314,6 @@ impl Drop for World {
 }
 
 /// The limit that all waits share, as the value of `--wait-seconds`.
-pub fn wait_seconds() -> String {
+pub(super) fn wait_seconds() -> String {
     wait_max().as_secs().to_string()
 }

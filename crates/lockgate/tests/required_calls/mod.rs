@@ -29,18 +29,18 @@ use tonic::{
 
 use crate::common;
 
-pub const KEY: &str = "require-feature";
-pub const ON: &str = "AtomicIncrement";
-pub const OFF: &str = "PersistedLeaseCheckpoints";
+pub(crate) const KEY: &str = "require-feature";
+pub(crate) const ON: &str = "AtomicIncrement";
+pub(crate) const OFF: &str = "PersistedLeaseCheckpoints";
 
 /// Calls over one connection that require one feature.
-pub struct Calls {
+pub(crate) struct Calls {
     channel: Channel,
     required: String,
 }
 
 /// The calls, in an order in which each can be done after those before it. They need a lease with id 7.
-pub fn names() -> &'static [&'static str] {
+pub(crate) fn names() -> &'static [&'static str] {
     &[
         "put",
         "increment",
@@ -82,7 +82,7 @@ pub fn names() -> &'static [&'static str] {
 
 type Answered = Result<MetadataMap, Status>;
 /// A stream under way, whose output is the status that it ends with.
-pub type Open = Pin<Box<dyn Future<Output = Status> + Send>>;
+pub(crate) type Open = Pin<Box<dyn Future<Output = Status> + Send>>;
 
 fn put() -> RequestOp {
     let put = PutRequest { key: "k".into(), value: "2".into(), ..Default::default() };
@@ -145,7 +145,7 @@ fn going_on<T: Send + 'static>(first: T) -> impl tokio_stream::Stream<Item = T> 
 }
 
 impl Calls {
-    pub async fn new(member: &Member, required: &str) -> Calls {
+    pub(crate) async fn new(member: &Member, required: &str) -> Calls {
         Calls { channel: common::channel(member).await, required: required.to_owned() }
     }
 
@@ -155,7 +155,7 @@ impl Calls {
         request
     }
 
-    pub async fn run(&self, name: &str) -> Answered {
+    pub(crate) async fn run(&self, name: &str) -> Answered {
         let call: BoxFuture<'_, Answered> = match name {
             "put" | "increment" | "txn" | "reading txn" | "serializable txn" | "range" | "serializable range"
             | "range stream" | "delete" | "compact" => Box::pin(self.kv(name)),
@@ -274,7 +274,7 @@ impl Calls {
     }
 
     /// Streams that go on until something ends them. The receiver of each gets a value when its first message is here.
-    pub fn streams(&self) -> Vec<(&'static str, oneshot::Receiver<()>, Open)> {
+    pub(crate) fn streams(&self) -> Vec<(&'static str, oneshot::Receiver<()>, Open)> {
         let mut watches = WatchClient::new(self.channel.clone());
         let mut leases = LeaseClient::new(self.channel.clone());
         let mut maintenance = MaintenanceClient::new(self.channel.clone());

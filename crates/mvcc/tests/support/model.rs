@@ -24,7 +24,7 @@ type State = BTreeMap<Bytes, KeyValue>;
 const COMPACTED: &str = "etcdserver: mvcc: required revision has been compacted";
 const FUTURE: &str = "etcdserver: mvcc: required revision is a future revision";
 
-pub struct Model {
+pub(crate) struct Model {
     /// By revision.
     pub states: Vec<State>,
     /// All changes: revision, key, and the value if it was a put.
@@ -33,20 +33,20 @@ pub struct Model {
 }
 
 impl Model {
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Model { states: vec![State::new(); 2], events: Vec::new(), compact_revision: -1 }
     }
 
-    pub fn revision(&self) -> i64 {
+    pub(crate) fn revision(&self) -> i64 {
         self.states.len() as i64 - 1
     }
 
-    pub fn state(&self) -> &State {
+    pub(crate) fn state(&self) -> &State {
         self.states.last().expect("never empty")
     }
 
     /// `None` for what the model does not know.
-    pub fn run(&mut self, op: &Op) -> Option<Result<Vec<u8>, String>> {
+    pub(crate) fn run(&mut self, op: &Op) -> Option<Result<Vec<u8>, String>> {
         Some(match op {
             Op::Range(req) => check::range(req)
                 .map_err(request_error)

@@ -9,7 +9,7 @@ use proto::etcdserverpb::{
 use super::Random;
 
 #[derive(Clone, Debug, PartialEq)]
-pub enum Op {
+pub(crate) enum Op {
     Put(PutRequest),
     Delete(DeleteRangeRequest),
     Range(RangeRequest),
@@ -19,10 +19,10 @@ pub enum Op {
 }
 
 /// Leases that exist.
-pub const LEASES: [i64; 3] = [7, 8, 0x1234_5678_9abc];
+pub(crate) const LEASES: [i64; 3] = [7, 8, 0x1234_5678_9abc];
 
 /// Knows about where the store is, to ask for revisions around it.
-pub struct Generator {
+pub(crate) struct Generator {
     pub random: Random,
     pub revision: i64,
     pub compact_revision: i64,
@@ -33,11 +33,11 @@ pub struct Generator {
 }
 
 impl Generator {
-    pub fn new(seed: u64) -> Self {
+    pub(crate) fn new(seed: u64) -> Self {
         Generator { random: Random::new(seed), revision: 1, compact_revision: 0, keys: 10, deletes_before_puts: true }
     }
 
-    pub fn op(&mut self) -> Op {
+    pub(crate) fn op(&mut self) -> Op {
         match self.random.below(100) {
             0..35 => Op::Put(self.put()),
             35..47 => Op::Delete(self.delete()),
@@ -48,7 +48,7 @@ impl Generator {
         }
     }
 
-    pub fn put(&mut self) -> PutRequest {
+    pub(crate) fn put(&mut self) -> PutRequest {
         let r = &mut self.random;
         let (ignore_value, ignore_lease) = (r.one_in(8), r.one_in(8));
         let value = if ignore_value && !r.one_in(20) { Bytes::new() } else { value(r) };
@@ -62,12 +62,12 @@ impl Generator {
         PutRequest { key: self.key(), value, lease, prev_kv, ignore_value, ignore_lease }
     }
 
-    pub fn delete(&mut self) -> DeleteRangeRequest {
+    pub(crate) fn delete(&mut self) -> DeleteRangeRequest {
         let (key, range_end) = if self.random.one_in(2) { (self.key(), Bytes::new()) } else { self.key_range() };
         DeleteRangeRequest { key, range_end, prev_kv: self.random.one_in(3) }
     }
 
-    pub fn range(&mut self) -> RangeRequest {
+    pub(crate) fn range(&mut self) -> RangeRequest {
         let (key, range_end) = self.key_range();
         let revision = if self.random.one_in(2) { 0 } else { self.revision() };
         let bound = |g: &mut Self| if g.random.one_in(8) { g.revision() } else { 0 };
@@ -88,7 +88,7 @@ impl Generator {
         }
     }
 
-    pub fn txn(&mut self, depth: u32) -> TxnRequest {
+    pub(crate) fn txn(&mut self, depth: u32) -> TxnRequest {
         let compare = (0..self.random.below(3)).map(|_| self.compare()).collect();
         let success = (0..self.random.below(5)).map(|_| self.operation(depth)).collect();
         let failure = (0..self.random.below(4)).map(|_| self.operation(depth)).collect();

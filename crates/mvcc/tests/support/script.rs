@@ -17,7 +17,7 @@ use proto::{
 
 use super::store::{TestStore, error, request_error};
 
-pub struct Script {
+pub(crate) struct Script {
     store: TestStore,
     streams: BTreeMap<String, WatchStream>,
     job: Option<CompactionJob>,
@@ -61,12 +61,12 @@ fn is_flag(word: &str) -> bool {
 }
 
 impl Script {
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let options = Options { watch_queue_items_max: 2, watch_merge_bytes_max: 0, ..Options::default() };
         Script { store: TestStore::with_options(options), streams: BTreeMap::new(), job: None }
     }
 
-    pub fn run(&mut self, line: &str) -> String {
+    pub(crate) fn run(&mut self, line: &str) -> String {
         let words = Words::new(line);
         match words.plain.first().copied().unwrap_or_default() {
             "put" | "del" | "get" => self.single(line),

@@ -10,14 +10,14 @@ use storage::Backend;
 
 use super::random::{LEASES, Op};
 
-pub struct TestStore {
+pub(crate) struct TestStore {
     pub backend: Backend,
     pub store: Store,
     pub leases: TestLeases,
 }
 
 #[derive(Default, Debug, PartialEq, Eq)]
-pub struct TestLeases {
+pub(crate) struct TestLeases {
     pub attached: BTreeSet<(i64, Bytes)>,
 }
 
@@ -35,33 +35,33 @@ impl Leases for TestLeases {
     }
 }
 
-pub fn backend() -> Backend {
+pub(crate) fn backend() -> Backend {
     let dir = harness::tempdir();
     Backend::open(&dir.path().join("db"), storage::Options::default()).expect("a backend")
 }
 
 impl TestStore {
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self::with_options(Options::default())
     }
 
-    pub fn with_options(options: Options) -> Self {
+    pub(crate) fn with_options(options: Options) -> Self {
         Self::open(backend(), options)
     }
 
-    pub fn open(backend: Backend, options: Options) -> Self {
+    pub(crate) fn open(backend: Backend, options: Options) -> Self {
         let mut leases = TestLeases::default();
         let store = Store::open(backend.clone(), options, |id, key| leases.attach(id, key)).expect("opens");
         TestStore { backend, store, leases }
     }
 
     /// Another store on the same file, as after a restart.
-    pub fn reopened(&self) -> Self {
+    pub(crate) fn reopened(&self) -> Self {
         Self::open(self.backend.clone(), Options::default())
     }
 
     /// Runs a request to its end and gives the encoded response, or etcd's error text.
-    pub fn run(&mut self, op: &Op) -> Result<Vec<u8>, String> {
+    pub(crate) fn run(&mut self, op: &Op) -> Result<Vec<u8>, String> {
         let mut batch = self.backend.write();
         match op {
             Op::Range(req) => {
@@ -115,7 +115,7 @@ impl TestStore {
     }
 }
 
-pub fn error(e: Error) -> String {
+pub(crate) fn error(e: Error) -> String {
     match e {
         Error::Compacted { .. } => "etcdserver: mvcc: required revision has been compacted".into(),
         Error::FutureRevision { .. } => "etcdserver: mvcc: required revision is a future revision".into(),
@@ -125,7 +125,7 @@ pub fn error(e: Error) -> String {
     }
 }
 
-pub fn request_error(e: RequestError) -> String {
+pub(crate) fn request_error(e: RequestError) -> String {
     match e {
         RequestError::EmptyKey => "etcdserver: key is not provided".into(),
         RequestError::EmptyOperation => "etcdserver: key not found".into(),

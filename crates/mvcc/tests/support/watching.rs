@@ -23,14 +23,14 @@ use super::{
     store::TestStore,
 };
 
-pub struct Stream {
+pub(crate) struct Stream {
     pub stream: WatchStream,
     pub notified: Arc<AtomicBool>,
     pub watchers: BTreeMap<i64, Watcher>,
 }
 
 /// What a watcher should see and has seen.
-pub struct Watcher {
+pub(crate) struct Watcher {
     pub spec: WatchSpec,
     /// The first revision it is to be told of.
     pub from: i64,
@@ -39,7 +39,7 @@ pub struct Watcher {
 }
 
 impl Watcher {
-    pub fn expects(&self, model: &Model) -> Vec<(i64, Bytes, Option<KeyValue>)> {
+    pub(crate) fn expects(&self, model: &Model) -> Vec<(i64, Bytes, Option<KeyValue>)> {
         let range = KeyRange::new(&self.spec.key, &self.spec.range_end);
         let filters = self.spec.filters;
         let wanted = |(revision, key, put): &&(i64, Bytes, Option<KeyValue>)| {
@@ -54,7 +54,7 @@ impl Watcher {
     }
 }
 
-pub struct Run {
+pub(crate) struct Run {
     pub seed: u64,
     pub store: TestStore,
     pub model: Model,
@@ -65,11 +65,11 @@ pub struct Run {
 }
 
 impl Run {
-    pub fn new(seed: u64) -> Self {
+    pub(crate) fn new(seed: u64) -> Self {
         Run::on(super::store::backend(), seed)
     }
 
-    pub fn on(backend: storage::Backend, seed: u64) -> Self {
+    pub(crate) fn on(backend: storage::Backend, seed: u64) -> Self {
         let mut random = Random::new(seed);
         let options = Options {
             watch_queue_items_max: 1 + random.below(6) as usize,
@@ -85,7 +85,7 @@ impl Run {
         Run { seed, store, model, generator, random, streams: Vec::new(), lagged: false }
     }
 
-    pub fn step(&mut self) {
+    pub(crate) fn step(&mut self) {
         match self.random.below(100) {
             0..45 => self.change(),
             45..47 => self.compact(),
@@ -97,7 +97,7 @@ impl Run {
         }
     }
 
-    pub fn op(&mut self) -> Op {
+    pub(crate) fn op(&mut self) -> Op {
         self.generator.revision = self.model.revision();
         self.generator.compact_revision = self.model.compact_revision;
         match self.random.below(4) {
@@ -114,7 +114,7 @@ impl Run {
         self.lagged |= self.store.store.stats().slow_watchers > 0;
     }
 
-    pub fn compact(&mut self) {
+    pub(crate) fn compact(&mut self) {
         let revision = self.model.revision() - self.random.below(10) as i64;
         let op = Op::Compact(CompactionRequest { revision, physical: true });
         if self.store.run(&op).is_ok() {
@@ -204,7 +204,7 @@ impl Run {
         }
     }
 
-    pub fn take(&mut self, n: usize, item: WatchItem) {
+    pub(crate) fn take(&mut self, n: usize, item: WatchItem) {
         let (seed, model) = (self.seed, &self.model);
         check_encoding(&item);
         let watchers = &mut self.streams[n].watchers;
@@ -239,7 +239,7 @@ impl Run {
     }
 
     /// Takes all there is; each stream is to notify of what comes after.
-    pub fn pull_all(&mut self) {
+    pub(crate) fn pull_all(&mut self) {
         for n in 0..self.streams.len() {
             while let Some(item) = self.streams[n].stream.next() {
                 self.take(n, item);
@@ -249,7 +249,7 @@ impl Run {
     }
 
     /// Everything that is left comes, and whoever has something left was notified.
-    pub fn finish(mut self) {
+    pub(crate) fn finish(mut self) {
         self.pull_all();
         for _ in 0..10 {
             self.change();

@@ -17,10 +17,10 @@ use proto::{
 use storage::{Backend, Options, schema};
 use wal::Wal;
 
-pub const MEMBER: u64 = 7;
+pub(crate) const MEMBER: u64 = 7;
 
 /// A dir whose log is `entries`, of which the first `commit` are committed, over a new database.
-pub fn dir(root: &Path, wal: Option<PathBuf>, entries: &[Entry], commit: u64) -> DataDir {
+pub(crate) fn dir(root: &Path, wal: Option<PathBuf>, entries: &[Entry], commit: u64) -> DataDir {
     let dir = DataDir::new(root, wal);
     fs::create_dir_all(dir.snap()).unwrap();
     let metadata = wal::Metadata { node_id: MEMBER, cluster_id: 9 };
@@ -33,7 +33,7 @@ pub fn dir(root: &Path, wal: Option<PathBuf>, entries: &[Entry], commit: u64) ->
 }
 
 /// Appends entries that are not known to be committed to a log.
-pub fn append(dir: &DataDir, entries: &[Entry]) {
+pub(crate) fn append(dir: &DataDir, entries: &[Entry]) {
     let snapshots = Wal::valid_snapshots(&dir.wal()).unwrap();
     let at: walpb::Snapshot = snapshots.into_iter().max_by_key(walpb::Snapshot::index).unwrap();
     let (mut log, read) = Wal::open(&dir.wal(), &at, wal::Options::default()).unwrap();
@@ -47,7 +47,7 @@ pub fn append(dir: &DataDir, entries: &[Entry]) {
 }
 
 /// The addition of the member, the first entry of every log.
-pub fn first() -> Entry {
+pub(crate) fn first() -> Entry {
     let record =
         schema::MemberRecord { id: MEMBER, peer_urls: vec!["http://127.0.0.1:2380".into()], ..Default::default() };
     let change = ConfChange {
@@ -64,21 +64,21 @@ pub fn first() -> Entry {
     }
 }
 
-pub fn request(index: u64, request: InternalRaftRequest) -> Entry {
+pub(crate) fn request(index: u64, request: InternalRaftRequest) -> Entry {
     let header = Some(RequestHeader { id: index, ..Default::default() });
     raw(index, InternalRaftRequest { header, ..request }.encode_to_vec())
 }
 
-pub fn raw(index: u64, data: Vec<u8>) -> Entry {
+pub(crate) fn raw(index: u64, data: Vec<u8>) -> Entry {
     Entry { index: Some(index), term: Some(1), data: Some(data.into()), ..Default::default() }
 }
 
-pub fn put(index: u64, key: &str) -> Entry {
+pub(crate) fn put(index: u64, key: &str) -> Entry {
     let put = PutRequest { key: key.to_owned().into(), value: "v".into(), ..Default::default() };
     request(index, InternalRaftRequest { put: Some(put), ..Default::default() })
 }
 
-pub fn v2_put(index: u64, path: &str, val: &str) -> Entry {
+pub(crate) fn v2_put(index: u64, path: &str, val: &str) -> Entry {
     let request = Request {
         id: Some(index),
         method: Some("PUT".into()),
@@ -90,7 +90,7 @@ pub fn v2_put(index: u64, path: &str, val: &str) -> Entry {
 }
 
 /// The first entries that etcd 3.5 writes: members publish themselves by the v2 API.
-pub fn log_of_3_5() -> Vec<Entry> {
+pub(crate) fn log_of_3_5() -> Vec<Entry> {
     vec![
         first(),
         raw(2, Vec::new()),
@@ -101,13 +101,13 @@ pub fn log_of_3_5() -> Vec<Entry> {
     ]
 }
 
-pub fn versions(dir: &DataDir) -> (Option<Version>, Option<Version>) {
+pub(crate) fn versions(dir: &DataDir) -> (Option<Version>, Option<Version>) {
     let file = Backend::open_read_only(&dir.db(), None).unwrap();
     (schema::meta::storage_version(&file.view()).unwrap(), schema::cluster::version(&file.view()).unwrap())
 }
 
 /// Every file below a directory, with its bytes.
-pub fn bytes(root: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+pub(crate) fn bytes(root: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut found = BTreeMap::new();
     let mut dirs = vec![root.to_owned()];
     while let Some(dir) = dirs.pop() {
@@ -126,7 +126,7 @@ pub fn bytes(root: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
 }
 
 /// Copies a directory tree.
-pub fn copy(from: &Path, to: &Path) {
+pub(crate) fn copy(from: &Path, to: &Path) {
     fs::create_dir_all(to).unwrap();
     for entry in fs::read_dir(from).unwrap().map(Result::unwrap) {
         let target = to.join(entry.file_name());

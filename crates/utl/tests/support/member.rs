@@ -9,12 +9,12 @@ use tokio::runtime::Runtime;
 
 static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| Runtime::new().unwrap());
 
-pub fn block<T>(future: impl Future<Output = T>) -> T {
+pub(crate) fn block<T>(future: impl Future<Output = T>) -> T {
     RUNTIME.block_on(future)
 }
 
 /// A member that serves; stopped when dropped.
-pub struct Member {
+pub(crate) struct Member {
     running: Option<Running>,
     /// `host:port` for clients.
     address: String,
@@ -28,7 +28,7 @@ enum Running {
 
 impl Member {
     /// A Lockgate that is alone in its cluster, on ports of its own choice.
-    pub fn lockgate(data: &Path, extra: &[&str]) -> Member {
+    pub(crate) fn lockgate(data: &Path, extra: &[&str]) -> Member {
         let server = block(server::Server::start(config(data, extra))).unwrap_or_else(|error| panic!("{error:?}"));
         let url = &server.config().listen_client_urls[0];
         let address = url.to_string().trim_start_matches("http://").to_owned();
@@ -38,13 +38,13 @@ impl Member {
     }
 
     /// An etcd that is alone in its cluster.
-    pub fn etcd(program: &Path, data: &Path) -> Member {
+    pub(crate) fn etcd(program: &Path, data: &Path) -> Member {
         let place = Place::at(program, data);
         let member = place.start(&[]);
         Member::of_place(member, place)
     }
 
-    pub fn of_place(member: harness::Member, place: Place) -> Member {
+    pub(crate) fn of_place(member: harness::Member, place: Place) -> Member {
         let address = member.address().to_owned();
         Member { running: Some(Running::Etcd(Box::new((member, place)))), address }
     }
@@ -54,16 +54,16 @@ impl Member {
         block(Client::connect([&self.address], options)).unwrap()
     }
 
-    pub fn address(&self) -> &str {
+    pub(crate) fn address(&self) -> &str {
         &self.address
     }
 
-    pub fn put(&self, key: &str, value: &str) {
+    pub(crate) fn put(&self, key: &str, value: &str) {
         block(self.client().put(Put::new(key.to_owned(), value.to_owned()))).unwrap();
     }
 
     /// Writes a history with keys that are changed, deleted and created again, compacted in the middle.
-    pub fn fill(&self) {
+    pub(crate) fn fill(&self) {
         for round in 0..3 {
             for i in 0..40 {
                 self.put(&format!("key-{i}"), &format!("{round}-{}", "v".repeat(i * 17 % 300)));
@@ -77,25 +77,25 @@ impl Member {
     }
 
     /// Keys with their values and revisions, and the revision of the store.
-    pub fn contents(&self) -> (Vec<(String, String, i64)>, i64) {
+    pub(crate) fn contents(&self) -> (Vec<(String, String, i64)>, i64) {
         let all = block(self.client().get(Get::from_key("\0"))).unwrap();
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         let kvs = all.kvs.iter().map(|kv| (text(&kv.key), text(&kv.value), kv.mod_revision)).collect();
         (kvs, all.header.unwrap().revision)
     }
 
-    pub fn get_at(&self, revision: i64) -> Result<usize, String> {
+    pub(crate) fn get_at(&self, revision: i64) -> Result<usize, String> {
         let got = block(self.client().get(Get::from_key("\0").revision(revision)));
         got.map(|got| got.kvs.len()).map_err(|error| error.to_string())
     }
 
     /// The line that `hashkv` prints: hash, revision of the hash, compacted revision.
-    pub fn hash_kv(&self, revision: i64) -> String {
+    pub(crate) fn hash_kv(&self, revision: i64) -> String {
         let hash = block(self.client().hash_kv(revision)).unwrap();
         format!("{}, {}, {}\n", hash.hash, hash.hash_revision, hash.compact_revision)
     }
 
-    pub fn snapshot(&self, to: &Path) {
+    pub(crate) fn snapshot(&self, to: &Path) {
         let (client, mut bytes) = (self.client(), Vec::new());
         block(async {
             let mut snapshot = client.snapshot().await.unwrap();
@@ -107,11 +107,11 @@ impl Member {
     }
 
     /// Waits until the storage version is written, which follows the cluster version.
-    pub fn wait_versioned(&self) {
+    pub(crate) fn wait_versioned(&self) {
         until("the storage version is written", || !block(self.client().status()).unwrap().storage_version.is_empty());
     }
 
-    pub fn wait_feature(&self, name: &str) {
+    pub(crate) fn wait_feature(&self, name: &str) {
         until(&format!("{name} is on"), || {
             let status = block(self.client().feature_gate_status([name])).unwrap();
             status.features.iter().all(|feature| feature.enabled)
@@ -119,7 +119,7 @@ impl Member {
     }
 
     /// Asks the member to stop and waits until it has ended.
-    pub fn stop(mut self) {
+    pub(crate) fn stop(mut self) {
         match self.running.take() {
             Some(Running::Lockgate(server)) => block(server.stop()),
             Some(Running::Etcd(etcd)) => {
@@ -142,7 +142,7 @@ impl Drop for Member {
 /// The configuration of a Lockgate on ports of its own choice.
 ///
 /// All clusters of one advertise a peer URL that nobody uses, so that they have the same ids.
-pub fn config(data: &Path, extra: &[&str]) -> Config {
+pub(crate) fn config(data: &Path, extra: &[&str]) -> Config {
     let (data, any) = (data.display().to_string(), "http://127.0.0.1:0");
     let args = [
         ["--name", "m1"],

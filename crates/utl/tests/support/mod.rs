@@ -1,7 +1,7 @@
 //! Members whose files the tool works on, and calls of the tool.
 
-pub mod made;
-pub mod member;
+pub(crate) mod made;
+pub(crate) mod member;
 
 use std::{
     ffi::OsStr,
@@ -10,14 +10,14 @@ use std::{
 };
 
 use harness::{Output, run};
-pub use member::Member;
+pub(crate) use member::Member;
 
-pub fn utl(args: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Output {
+pub(crate) fn utl(args: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Output {
     run(&lockgateutl(), args)
 }
 
 /// `snapshot restore` of a one-member cluster that [`Member`] starts on.
-pub fn restore(program: &Path, snapshot: &Path, data: &Path, extra: &[&str]) -> Output {
+pub(crate) fn restore(program: &Path, snapshot: &Path, data: &Path, extra: &[&str]) -> Output {
     let mut args: Vec<&OsStr> = vec!["snapshot".as_ref(), "restore".as_ref(), snapshot.as_ref()];
     args.extend(["--data-dir".as_ref(), data.as_os_str(), "--name".as_ref(), "m1".as_ref()]);
     args.extend(["--initial-cluster", "m1=http://127.0.0.1:2380"].map(OsStr::new));
@@ -26,18 +26,18 @@ pub fn restore(program: &Path, snapshot: &Path, data: &Path, extra: &[&str]) -> 
     run(program, args)
 }
 
-pub fn lockgateutl() -> PathBuf {
+pub(crate) fn lockgateutl() -> PathBuf {
     env!("CARGO_BIN_EXE_lockgateutl").into()
 }
 
 /// A program of a real etcd release; without it the test is skipped.
 #[track_caller]
-pub fn etcd(version: &str, program: &str) -> Option<PathBuf> {
+pub(crate) fn etcd(version: &str, program: &str) -> Option<PathBuf> {
     harness::peer(&format!("etcd-{version}"), program)
 }
 
 /// The sorted names in a directory.
-pub fn names(dir: &Path) -> Vec<String> {
+pub(crate) fn names(dir: &Path) -> Vec<String> {
     let entries = fs::read_dir(dir).unwrap().map(Result::unwrap);
     let mut names: Vec<_> = entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
     names.sort();
