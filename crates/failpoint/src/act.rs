@@ -16,23 +16,29 @@ pub(crate) static LAST_WORDS: Mutex<()> = Mutex::new(());
 const EXIT_CODE: i32 = 2;
 
 pub(crate) fn sleep(name: &str, value: Option<&Value>) -> Option<Value> {
-    let time = match value {
-        Some(Value::Int(millis)) => Duration::from_millis(u64::try_from(*millis).unwrap_or_default()),
-        Some(Value::Text(text)) => match duration::parse(text) {
-            Some(time) => time,
-            None => {
+    if let Some(time) = sleep_time(name, value) {
+        thread::sleep(time);
+    }
+    None
+}
+
+/// How long a point sleeps. Prints why, if the value is not a time.
+fn sleep_time(name: &str, value: Option<&Value>) -> Option<Duration> {
+    match value {
+        Some(Value::Int(millis)) => Some(Duration::from_millis(u64::try_from(*millis).unwrap_or_default())),
+        Some(Value::Text(text)) => {
+            let time = duration::parse(text);
+            if time.is_none() {
                 println!("failpoint: could not parse sleep({text}) on {name}");
-                return None;
             }
-        },
+            time
+        }
         other => {
             let shown = other.map_or("<nil>".to_owned(), Value::to_string);
             println!("failpoint: ignoring sleep({shown}) on {name}");
-            return None;
+            None
         }
-    };
-    thread::sleep(time);
-    None
+    }
 }
 
 /// Ends the process at once, whatever other threads are doing: nothing is flushed, no destructor runs.
@@ -60,4 +66,22 @@ pub(crate) fn break_in() -> Option<Value> {
 pub(crate) fn print(name: &str) -> Option<Value> {
     println!("failpoint print: {name}");
     None
+}
+
+#[cfg(test)]
+mod tests {
+    use test_case::test_case;
+
+    use super::*;
+
+    #[test_case(Some(Value::Int(30)) => Some(30); "an int in milliseconds")]
+    #[test_case(Some(Value::Int(-1)) => Some(0); "a negative int")]
+    #[test_case(Some(Value::Text("1.5s".into())) => Some(1500); "a duration")]
+    #[test_case(Some(Value::Text("soon".into())) => None; "a text that is not a duration")]
+    #[test_case(Some(Value::Bool(true)) => None; "a bool")]
+    #[test_case(Some(Value::Unit) => None; "a unit")]
+    #[test_case(None => None; "no value")]
+    fn sleep_millis(value: Option<Value>) -> Option<u128> {
+        sleep_time("p", value.as_ref()).map(|time| time.as_millis())
+    }
 }

@@ -256,6 +256,8 @@ fn random() -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use std::{sync::Arc, thread};
+
     use test_case::test_case;
 
     use super::*;
@@ -273,13 +275,13 @@ mod tests {
     #[test_case("return(`x\\n`)", "string:x\\n"; "a raw text")]
     #[test_case("2*return(1)", "int:1|int:1|-|-"; "a count")]
     #[test_case("2*return(1)->1*return(2)", "int:1|int:1|int:2|-"; "a chain")]
-    #[test_case("1*off->return(2)", "-|int:2|int:2"; "off is a term like others")]
+    #[test_case("1*off->return(2)", "-|int:2|int:2"; "off counts as a term")]
     #[test_case("0.0%return(1)->100.0%return(2)", "int:2|int:2"; "chances")]
     #[test_case("2*0.0%return(1)->return(3)", "int:3|int:3|int:3"; "a count before a chance")]
     #[test_case("2*100.%return(1)", "int:1|int:1|-"; "both")]
     #[test_case("return->off", "-|-"; "nothing but an arrow behind it: no value")]
     #[test_case("off->", "-"; "an arrow at the end")]
-    fn runs(terms: &str, want: &str) {
+    fn values_of_successive_runs(terms: &str, want: &str) {
         let terms = Terms::parse(terms).expect("terms");
         for want in want.split('|') {
             assert_eq!(text(terms.run("p")), want);
@@ -298,12 +300,12 @@ mod tests {
     #[test_case("return(\"x)"; "an open text")]
     #[test_case("99999999999999999999*off"; "a count too large")]
     #[test_case("off off"; "a space")]
-    fn refuses(terms: &str) {
+    fn malformed_terms_are_refused(terms: &str) {
         assert!(Terms::parse(terms).is_err());
     }
 
     #[test]
-    fn counts_what_acts() {
+    fn acting_terms_are_counted() {
         let terms = Terms::parse("10*print->1*return(1)").expect("terms");
         (0..3).for_each(|_| drop(terms.run("p")));
         assert_eq!(terms.count(), 3);
@@ -312,17 +314,22 @@ mod tests {
     }
 
     #[test]
-    fn sleeps() {
-        let start = std::time::Instant::now();
-        Terms::parse("sleep(30)").expect("terms").run("p");
-        Terms::parse(r#"sleep("30ms")"#).expect("terms").run("p");
-        assert!(start.elapsed().as_millis() >= 60);
-        // What is no time is told and passed over.
+    fn a_sleep_holds_the_chain() {
+        let terms = Arc::new(Terms::parse(r#"sleep("1h")"#).expect("terms"));
+        let sleeping = Arc::clone(&terms);
+        // The thread ends with the test program.
+        thread::spawn(move || sleeping.run("p"));
+        harness::until("the point sleeps", || terms.count() == 1);
+        assert!(terms.chain.try_lock().is_err());
+    }
+
+    #[test]
+    fn a_sleep_without_a_valid_time_is_ignored() {
         assert_eq!(Terms::parse("sleep(true)").expect("terms").run("p"), None);
     }
 
     #[test]
-    fn chances_are_fair_enough() {
+    fn a_chance_of_one_half_hits_about_half_of_the_time() {
         let terms = Terms::parse("50.0%return(1)").expect("terms");
         let hits = (0..1000).filter(|_| terms.run("p").is_some()).count();
         assert!((350..650).contains(&hits), "{hits} of 1000");

@@ -1,13 +1,15 @@
-//! A point that ends the process, in a process of its own: this test runs itself again.
+//! A point that ends the process. Each test starts this test program again, as the process that ends.
 
-use std::process::{Command, Output};
+use std::process::Command;
+
+use harness::Output;
 
 const CHILD: &str = "FAILPOINT_TEST_CHILD";
 
 fn child(terms: &str) -> Output {
     let mut command = Command::new(std::env::current_exe().expect("this test"));
     command.args(["child_of_the_others", "--exact", "--nocapture"]).env(CHILD, terms);
-    command.output().expect("runs")
+    Output::of(&mut command)
 }
 
 /// Does nothing unless one of the tests below has started it.
@@ -15,7 +17,7 @@ fn child(terms: &str) -> Output {
 fn child_of_the_others() {
     let Ok(terms) = std::env::var(CHILD) else { return };
     failpoint::enable("afterCommit", &terms).expect("terms");
-    // On another thread: the whole process ends all the same.
+    // The whole process ends, although the point is on another thread.
     std::thread::spawn(|| failpoint::hit(failpoint::position("afterCommit"))).join().expect("no unwinding");
     std::process::exit(77);
 }
@@ -28,14 +30,14 @@ fn a_panic_ends_the_process_as_in_go() {
         ("panic->off", "panic: failpoint panic: afterCommit\n"),
     ] {
         let output = child(terms);
-        assert_eq!(output.status.code(), Some(2), "{output:?}");
-        assert!(String::from_utf8_lossy(&output.stderr).contains(text), "{output:?}");
+        assert_eq!(output.code, Some(2), "{output:?}");
+        assert!(output.stderr.contains(text), "{output:?}");
     }
 }
 
 #[test]
-fn others_do_not() {
+fn other_actions_do_not_end_the_process() {
     let output = child("print");
-    assert_eq!(output.status.code(), Some(77), "{output:?}");
-    assert!(String::from_utf8_lossy(&output.stdout).contains("failpoint print: afterCommit\n"));
+    assert_eq!(output.code, Some(77), "{output:?}");
+    assert!(output.stdout.contains("failpoint print: afterCommit\n"));
 }

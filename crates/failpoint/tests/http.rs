@@ -1,4 +1,4 @@
-//! The HTTP protocol, as gofail answers it. The texts are those of gofail's `runtime/http.go`.
+//! The HTTP protocol with the answers of gofail. The texts come from gofail's `runtime/http.go`.
 
 use std::{
     io::{Read, Write},
@@ -40,7 +40,7 @@ fn one_point() {
     want(call("GET", "/beforeCommit", ""), 200, "2*return(\"x\")\n");
     let at = failpoint::position("beforeCommit");
     assert_eq!(failpoint::hit_text(at).as_deref(), Some("x"));
-    // A point that wants nothing gets a text: told, and passed over.
+    // A text for a point without a value is reported and ignored.
     assert!(!failpoint::hit_unit(at));
     assert_eq!(failpoint::hit(at), None);
     want(call("GET", "/beforeCommit/count", ""), 200, "2");
@@ -57,7 +57,7 @@ fn several_points_and_the_list() {
     let lines: Vec<_> = body.lines().collect();
     assert!(lines.contains(&"afterCommit=off") && lines.contains(&"defragBeforeCopy=1*sleep(1)"), "{body}");
     assert!(lines.contains(&"defragBeforeRename=") && lines.is_sorted(), "{body}");
-    assert!(!body.contains("munlockError"), "a point that is nowhere is not offered");
+    assert!(!body.contains("munlockError"), "a point without a place in the sources is not offered");
     want(call("PUT", "/failpoints", "afterCommit"), 400, "fail to parse failpoint: bad failpoint \"afterCommit\"\n");
     want(call("PUT", "/Failpoints", "nobody=off"), 400, "fail to set failpoint: failpoint: failpoint does not exist\n");
 }
@@ -74,7 +74,7 @@ fn unknown_points_and_methods() {
 }
 
 #[test]
-fn garbage_gets_an_answer() {
+fn malformed_requests_get_an_answer() {
     assert!(raw("\r\n\r\n").starts_with("HTTP/1.1 400 "));
     assert!(raw("PUT /x HTTP/1.1\r\nContent-Length: no\r\n\r\n").starts_with("HTTP/1.1 400 "));
     assert!(raw("PUT /x HTTP/1.1\r\nContent-Length: 99999999\r\n\r\n").starts_with("HTTP/1.1 413 "));

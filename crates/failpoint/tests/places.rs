@@ -1,4 +1,4 @@
-//! The table of names against the sources: a point that is offered must be somewhere, and in one place.
+//! The table of names compared with the sources: each point that is offered has a place.
 
 use std::{
     collections::BTreeMap,
