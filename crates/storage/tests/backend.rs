@@ -9,7 +9,7 @@ use std::{
         atomic::{AtomicBool, Ordering},
         mpsc,
     },
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use common::{all, check_units, manual, open, put_unit, range};
@@ -129,13 +129,9 @@ fn commits_by_time_and_by_number() {
         let options =
             Options { batch_interval: Duration::from_millis(interval), batch_limit: limit, ..Options::default() };
         let backend = Backend::open(&path, options).unwrap();
-        let observed = Instant::now();
-        (1..=20).for_each(|n| put_unit(&backend, n));
         let size = backend.size_in_use();
-        while backend.size_in_use() == size {
-            assert!(observed.elapsed() < Duration::from_secs(20), "no commit by {name}");
-            std::thread::sleep(Duration::from_millis(2));
-        }
+        (1..=20).for_each(|n| put_unit(&backend, n));
+        harness::until(&format!("a batch is committed by its {name}"), || backend.size_in_use() != size);
         drop(backend);
         assert!(check_units(&open_at(&path).view()) > 0);
     }
@@ -224,8 +220,7 @@ fn a_file_put_in_place_by_defrag_is_locked_too() {
         let options = Options { lock_timeout: Some(Duration::from_millis(600)), ..Options::default() };
         Backend::open(&path, options).err()
     });
-    let begin = Instant::now();
-    while begin.elapsed() < Duration::from_millis(500) {
+    while !waiter.is_finished() {
         holder.defrag().unwrap();
     }
     assert!(matches!(waiter.join().unwrap(), Some(OpenError::Locked { .. })));
