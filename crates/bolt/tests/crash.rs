@@ -71,10 +71,10 @@ fn every_crash_point_shows_the_state_before_or_after() {
             for survives in kinds.into_iter().chain([Survives::Sectors; 3]).chain([Survives::Bytes; 2]) {
                 let what = format!("round {round}, crash at {point} of {}, {survives:?}", ops.len());
                 let after = crash(&base, &ops[..point], survives, &mut rng);
-                match point == ops.len() {
-                    // The commit was acknowledged.
-                    true => assert_survives(&after, &[&model], &what),
-                    false => assert_survives(&after, &[&before, &model], &what),
+                if point == ops.len() {
+                    assert_survives(&after, &[&model], &what)
+                } else {
+                    assert_survives(&after, &[&before, &model], &what)
                 }
             }
         }

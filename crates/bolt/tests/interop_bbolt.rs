@@ -8,7 +8,8 @@ use std::{
 };
 
 use bolt::{Db, Error, Options};
-use common::{Model, assert_sound, contents, go_check, open, options, peer};
+use common::{Model, assert_sound, contents, go_check, open, options};
+use harness::peer;
 use random::Random;
 
 fn bbolt(args: &[&str]) -> Option<String> {

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 /// A schema, gates for it that validation accepts, and objects.
 #[derive(Debug, Clone)]
-pub struct Case {
+pub(crate) struct Case {
     pub schema: Value,
     pub stanza: Value,
     pub stored: Value,
@@ -14,12 +14,12 @@ pub struct Case {
 }
 
 impl Case {
-    pub fn gates(&self) -> Gates {
+    pub(crate) fn gates(&self) -> Gates {
         Gates::parse(&self.stanza, "gates").expect("a sound declaration")
     }
 }
 
-pub fn case() -> impl Strategy<Value = Case> {
+pub(crate) fn case() -> impl Strategy<Value = Case> {
     object_of(node(3)).prop_flat_map(|schema| {
         let (gates, stored, new) = (stanza(&schema), value(&schema), value(&schema));
         (Just(schema), gates, stored, new).prop_map(|(schema, stanza, stored, new)| Case {
@@ -32,7 +32,7 @@ pub fn case() -> impl Strategy<Value = Case> {
 }
 
 /// A schema of objects, with defaults here and there.
-pub fn with_defaults(schema: Value) -> BoxedStrategy<Value> {
+pub(crate) fn with_defaults(schema: Value) -> BoxedStrategy<Value> {
     let own = prop::option::weighted(0.3, value(&schema));
     let below = ["properties", "additionalProperties", "items"].map(|keyword| defaults_below(&schema, keyword));
     let [fields, entries, items] = below;
@@ -152,7 +152,7 @@ fn list_paths(schema: &Value, at: &str, paths: &mut Vec<String>) {
 }
 
 /// A value for a schema, out of few, so that two of them often agree; now and then one of another type.
-pub fn value(schema: &Value) -> BoxedStrategy<Value> {
+pub(crate) fn value(schema: &Value) -> BoxedStrategy<Value> {
     let fitting = match schema["type"].as_str() {
         Some("object") if schema.get("additionalProperties").is_some() => map(&schema["additionalProperties"]),
         Some("object") => fields(schema),

@@ -4,7 +4,7 @@ use fieldgate::{Gates, validate};
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
-pub fn schema() -> Value {
+pub(crate) fn schema() -> Value {
     serde_json::from_str(include_str!("../testdata/schema.json")).expect("schema.json is JSON")
 }
 
@@ -32,7 +32,7 @@ const PATHS: [&str; 20] = [
 ];
 
 /// A declaration that validation accepts, in any order of gates.
-pub fn stanza() -> impl Strategy<Value = Value> {
+pub(crate) fn stanza() -> impl Strategy<Value = Value> {
     let gate = (prop::sample::subsequence(PATHS.to_vec(), 1..4), 0..3usize, any::<bool>());
     prop::collection::vec(gate, 1..6).prop_map(|gates| {
         let mut stanza = json!({ "featureGates": [] });
@@ -59,12 +59,12 @@ fn is_sound(stanza: &Value) -> bool {
     validate(&declaration, None).errors.is_empty()
 }
 
-pub fn gates(stanza: &Value) -> Gates {
+pub(crate) fn gates(stanza: &Value) -> Gates {
     Gates::parse(stanza, "gates").expect("a sound declaration")
 }
 
 /// An object that mostly follows the schema: small values, so that two of them often agree.
-pub fn object() -> impl Strategy<Value = Value> {
+pub(crate) fn object() -> impl Strategy<Value = Value> {
     let spec = fields(vec![
         ("image", leaf()),
         ("replicas", leaf()),
@@ -142,7 +142,7 @@ fn set(item: &mut Value, name: &str, value: Option<Value>) {
 }
 
 /// JSON of any shape, made of words that schemas, gates and sets of fields are made of.
-pub fn any_json() -> impl Strategy<Value = Value> {
+pub(crate) fn any_json() -> impl Strategy<Value = Value> {
     let words = vec![
         "spec",
         "properties",

@@ -7,16 +7,16 @@ use serde_json::{Map, Value, json};
 
 /// One step in an object that exists: a key, or a list item by its keys.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Hop {
+pub(crate) enum Hop {
     Key(String),
     Item(Vec<Value>),
 }
 
 /// A place in an object.
-pub type Place = Vec<Hop>;
+pub(crate) type Place = Vec<Hop>;
 
 /// What must come out: every topmost frozen place whose parent exists has what is stored, or nothing.
-pub fn write(gates: &Gates, schema: &Value, stored: Option<&Value>, new: &Value) -> Value {
+pub(crate) fn write(gates: &Gates, schema: &Value, stored: Option<&Value>, new: &Value) -> Value {
     let mut result = new.clone();
     for place in frozen_places(gates, schema, new) {
         let before = stored.and_then(|stored| get(schema, stored, &place)).cloned();
@@ -33,7 +33,7 @@ pub fn write(gates: &Gates, schema: &Value, stored: Option<&Value>, new: &Value)
 }
 
 /// All topmost frozen places of gates that are off, with parents that are objects.
-pub fn frozen_places(gates: &Gates, schema: &Value, object: &Value) -> Vec<Place> {
+pub(crate) fn frozen_places(gates: &Gates, schema: &Value, object: &Value) -> Vec<Place> {
     let off = gates.gates.iter().filter(|gate| !gate.is_on()).flat_map(|gate| &gate.field_paths);
     let all: Vec<Place> = off.flat_map(|path| places(path, schema, object)).collect();
     let topmost = |place: &Place| (1..place.len()).all(|len| !all.iter().any(|other| other == &place[..len]));
@@ -69,7 +69,7 @@ fn hops<'a>(step: &Step, schema: &Value, place: Place, value: &'a Value) -> Vec<
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Told {
+pub(crate) enum Told {
     Dropped,
     NotUpdated,
     NotRemoved,
@@ -78,7 +78,7 @@ pub enum Told {
 }
 
 /// What the caller is told of a write of `new` where it could read `stored`: by place, with the gate of each.
-pub fn told(gates: &Gates, schema: &Value, stored: Option<&Value>, new: &Value) -> BTreeSet<(String, Told)> {
+pub(crate) fn told(gates: &Gates, schema: &Value, stored: Option<&Value>, new: &Value) -> BTreeSet<(String, Told)> {
     let objects: Vec<&Value> = stored.into_iter().chain([new]).collect();
     let frozen: Vec<Place> = objects.iter().flat_map(|object| frozen_places(gates, schema, object)).collect();
     let in_frozen = |place: &Place| (1..place.len()).any(|len| frozen.iter().any(|other| other == &place[..len]));
@@ -120,7 +120,7 @@ fn told_of(
 }
 
 /// Defaults, from the outside in.
-pub fn fill(schema: &Value, value: &mut Value) {
+pub(crate) fn fill(schema: &Value, value: &mut Value) {
     match value {
         Value::Object(fields) => {
             for (name, field) in schema["properties"].as_object().into_iter().flatten() {
@@ -156,7 +156,7 @@ fn below<'a>(schema: &'a Value, hop: &Hop) -> &'a Value {
     }
 }
 
-pub fn get<'a>(schema: &Value, value: &'a Value, place: &[Hop]) -> Option<&'a Value> {
+pub(crate) fn get<'a>(schema: &Value, value: &'a Value, place: &[Hop]) -> Option<&'a Value> {
     let Some((hop, rest)) = place.split_first() else { return Some(value) };
     let next = match hop {
         Hop::Key(name) => value.as_object()?.get(name)?,
@@ -175,14 +175,14 @@ fn get_mut<'a>(schema: &Value, value: &'a mut Value, place: &[Hop]) -> Option<&'
 }
 
 /// The claims of somebody who set all of an object, as `fieldsV1`; the object itself is not among them.
-pub fn claims_of_object(schema: &Value, object: &Value) -> Value {
+pub(crate) fn claims_of_object(schema: &Value, object: &Value) -> Value {
     let mut claims = claims(schema, object);
     claims.as_object_mut().expect("a set").remove(".");
     claims
 }
 
 /// The claims of somebody who set all of a value.
-pub fn claims(schema: &Value, value: &Value) -> Value {
+pub(crate) fn claims(schema: &Value, value: &Value) -> Value {
     let mut below: Map<String, Value> = match value {
         Value::Object(fields) => {
             let hop = |name: &String| Hop::Key(name.clone());
@@ -207,11 +207,11 @@ fn element(list: &Value, keys: &[Value]) -> String {
     format!("k:{}", Value::Object(keys.collect()))
 }
 
-pub fn schema_at<'a>(schema: &'a Value, place: &[Hop]) -> &'a Value {
+pub(crate) fn schema_at<'a>(schema: &'a Value, place: &[Hop]) -> &'a Value {
     place.iter().fold(schema, |schema, hop| below(schema, hop))
 }
 
-pub fn claims_at(claims: &Value, place: &[Hop], schema: &Value) -> Option<Value> {
+pub(crate) fn claims_at(claims: &Value, place: &[Hop], schema: &Value) -> Option<Value> {
     let Some((hop, rest)) = place.split_first() else { return Some(claims.clone()) };
     let name = match hop {
         Hop::Key(name) => format!("f:{name}"),

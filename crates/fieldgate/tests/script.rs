@@ -24,7 +24,7 @@ struct Scene {
     crd: Option<Value>,
 }
 
-pub fn run(script: &str) -> String {
+pub(crate) fn run(script: &str) -> String {
     let schema = include_str!("../testdata/schema.json");
     let mut scene = Scene {
         stanza: json!({ "featureGates": [] }),

@@ -1,12 +1,24 @@
 //! The program under test, and what a cluster of it has decided.
 
-use std::path::Path;
+use std::{
+    io::{Write, stderr},
+    path::Path,
+};
 
 use client::{Client, Kind, Put};
 use harness::{Group, Member, Place, asynchronous::until};
 use tonic::transport::Channel;
 
 pub(crate) const BINARY: &str = env!("CARGO_BIN_EXE_lockgate");
+
+/// Whether failpoints are compiled in. A test that needs them ends at once without them, and counts as passed.
+pub(crate) fn has_failpoints() -> bool {
+    if !failpoint::ENABLED {
+        // Unlike `eprintln!`, this is shown for a test that passes.
+        let _ = writeln!(stderr(), "\nSKIPPED: failpoints are not compiled in; add --features failpoints");
+    }
+    failpoint::ENABLED
+}
 
 /// A place for a cluster of one.
 pub(crate) fn place() -> Place {

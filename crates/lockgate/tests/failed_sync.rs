@@ -3,7 +3,7 @@
 //!
 //! Needs `cargo test -p lockgate --features failpoints failed_sync::`; otherwise each test is reported as skipped.
 
-use crate::common::{BINARY, place};
+use crate::common::{BINARY, has_failpoints, place};
 
 use std::{
     fs,
@@ -15,7 +15,7 @@ use std::{
 };
 
 use client::{Client, ConnectOptions, Get, Put};
-use harness::{Ended, Place, Process, asynchronous::finish, skip, tempdir, wait_max};
+use harness::{Ended, Place, Process, asynchronous::finish, tempdir, wait_max};
 use tokio::task::JoinHandle;
 
 const ERROR: &str = "the disk is gone";
@@ -27,13 +27,6 @@ fn failing(point: &str, syncs: u64) -> Command {
     command
 }
 
-fn is_possible() -> bool {
-    if !failpoint::ENABLED {
-        skip("failpoints are not compiled in; add --features failpoints");
-    }
-    failpoint::ENABLED
-}
-
 fn assert_loud(ended: &Ended) {
     assert_eq!(ended.status.code(), Some(1), "{}", ended.log);
     let why = ended.log.lines().find(|line| line.starts_with("lockgate: ")).unwrap_or_default();
@@ -42,7 +35,7 @@ fn assert_loud(ended: &Ended) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn of_the_log() {
-    if !is_possible() {
+    if !has_failpoints() {
         return;
     }
     let place = place();
@@ -69,7 +62,7 @@ async fn of_the_log() {
 /// pages of the failed sync reach the disk nevertheless.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn of_the_database() {
-    if !is_possible() {
+    if !has_failpoints() {
         return;
     }
     let place = place();
@@ -113,7 +106,7 @@ async fn of_the_database() {
 /// A playground ends with its member, because an API server without its store is of no use.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn of_the_member_within_a_playground() {
-    if !is_possible() {
+    if !has_failpoints() {
         return;
     }
     let dir = tempdir();

@@ -2,7 +2,7 @@
 //!
 //! Needs `cargo test -p lockgate --features failpoints failpoints::`; otherwise each test is reported as skipped.
 
-use crate::common::{BINARY, place};
+use crate::common::{BINARY, has_failpoints, place};
 
 use std::process::Command;
 
@@ -10,7 +10,7 @@ use client::{Client, Get, Put};
 use harness::{
     Member, Place, Reply,
     asynchronous::{finish, until},
-    request, skip,
+    request,
 };
 
 /// Points that a member with one voter passes in [`work`]. A panic at each of them must end the member.
@@ -40,13 +40,6 @@ const ON_THE_WAY: &[&str] = &[
     "walAfterSync",
     "walBeforeSync",
 ];
-
-fn is_possible() -> bool {
-    if !failpoint::ENABLED {
-        skip("failpoints are not compiled in; add --features failpoints");
-    }
-    failpoint::ENABLED
-}
 
 /// A member and the address where its points are set, as `host:port`.
 fn start(place: &Place) -> (Member, String) {
@@ -90,7 +83,7 @@ async fn work(client: &Client, round: usize) -> Result<(), client::Error> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn points_are_listed_counted_slowed_and_removed() {
-    if !is_possible() {
+    if !has_failpoints() {
         return;
     }
     let place = place();
@@ -129,7 +122,7 @@ async fn points_are_listed_counted_slowed_and_removed() {
 /// The member ends like a Go program that panics, and starts again with everything that was acknowledged.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_panic_at_any_point_on_the_way_loses_nothing() {
-    if !is_possible() {
+    if !has_failpoints() {
         return;
     }
     let place = place();

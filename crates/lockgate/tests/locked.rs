@@ -3,10 +3,9 @@
 //! The table has no such feature yet; builds with failpoints have samples. Needs `cargo test -p lockgate --features
 //! failpoints locked::`; otherwise each test is reported as skipped.
 
-use crate::common::{place, start_group, wait_for_feature, wait_for_version};
+use crate::common::{has_failpoints, place, start_group, wait_for_feature, wait_for_version};
 
 use client::{Client, Error, Put};
-use harness::skip;
 use tonic::Code;
 
 /// Locked to on from 3.8 on.
@@ -15,13 +14,6 @@ const ON: &str = "SampleLockedOn";
 const OFF: &str = "SampleLockedOff";
 /// Locked to on from 3.8 on, and open to choice in 3.7.
 const LATER: &str = "SampleLockedLater";
-
-fn enabled() -> bool {
-    if !failpoint::ENABLED {
-        skip("samples of locked features are not compiled in; add --features failpoints");
-    }
-    failpoint::ENABLED
-}
 
 fn flag(values: &[(&str, bool)]) -> String {
     let values: Vec<_> = values.iter().map(|(name, on)| format!("{name}={on}")).collect();
@@ -40,7 +32,7 @@ async fn check(client: &Client) {
 
 #[test]
 fn contrary_flags_are_refused() {
-    if !enabled() {
+    if !has_failpoints() {
         return;
     }
     for (name, value) in [(ON, false), (OFF, true)] {
@@ -54,7 +46,7 @@ fn contrary_flags_are_refused() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_default_holds_with_an_empty_gate() {
-    if !enabled() {
+    if !has_failpoints() {
         return;
     }
     let agreeing = flag(&[(ON, true), (OFF, false)]);
@@ -78,7 +70,7 @@ async fn the_default_holds_with_an_empty_gate() {
 /// A lock that comes with a later version overrides the flag, and the member logs that.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_lock_that_comes_with_the_version() {
-    if !enabled() {
+    if !has_failpoints() {
         return;
     }
     let place = place();

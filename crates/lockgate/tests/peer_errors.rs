@@ -262,7 +262,7 @@ async fn watches(out: &mut String, channel: &Channel) {
 /// All answers to a watch that is created twice on one stream.
 ///
 /// The answers are complete when both watches are canceled, or when progress is reported: a server reports it only when
-/// it has told all watches of the stream about the past. A third watch makes sure that there is one to report progress
+/// all watches of the stream have caught up with the past. A third watch makes sure that there is one to report progress
 /// to. A watch of the future holds progress back, so it is canceled.
 async fn watch_twice(channel: &Channel, create: WatchCreateRequest) -> Vec<String> {
     const SENTINEL: i64 = 1_000_000;

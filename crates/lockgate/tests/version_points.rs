@@ -3,14 +3,14 @@
 //!
 //! Needs `cargo test -p lockgate --features failpoints version_points::`; otherwise each test is reported as skipped.
 
-use crate::common::{BINARY, place, start_group, wait_for_feature, wait_for_version};
+use crate::common::{BINARY, has_failpoints, place, start_group, wait_for_feature, wait_for_version};
 
 use std::{path::Path, process::Command, time::Duration};
 
 use client::{Client, Get, Increment, Put};
 use failpoint::{NAMES, Place as Point};
 use futures_util::future::join_all;
-use harness::{ETCD, Place, asynchronous::until, skip};
+use harness::{ETCD, Place, asynchronous::until};
 use proto::etcdserverpb::downgrade_request::DowngradeAction;
 
 const KEYS: usize = 300;
@@ -21,17 +21,10 @@ const ANSWER_MAX: Duration = Duration::from_secs(5);
 const FEATURE: &str = "AtomicIncrement";
 const ON: &str = "--cluster-feature-gates=AtomicIncrement=true,PersistedLeaseCheckpoints=true";
 
-fn enabled() -> bool {
-    if !failpoint::ENABLED {
-        skip("failpoints are not compiled in; add --features failpoints");
-    }
-    failpoint::ENABLED
-}
-
 /// Every point of the downgrade, on every member, while the other two continue.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn ended_on_the_way_down() {
-    if !enabled() {
+    if !has_failpoints() {
         return;
     }
     let points: Vec<_> =
@@ -84,7 +77,7 @@ async fn down(point: &'static str, victim: usize, etcd: Option<&Path>) {
 /// A member with data of 3.7 that upgrades, ended at every write of its log and every commit of its database.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn ended_on_the_way_up() {
-    if !enabled() {
+    if !has_failpoints() {
         return;
     }
     for point in ["raftBeforeSave", "raftAfterSave", "beforeCommit", "afterCommit"] {

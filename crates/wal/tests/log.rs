@@ -4,7 +4,6 @@ use crate::support;
 
 use std::{fs, path::Path};
 
-use harness::TempDir;
 use support::{entry, indexes, origin, snapshot, state};
 use wal::{Error, Metadata, Options, Wal, purge};
 

@@ -19,12 +19,12 @@ use tonic::Code;
 
 type Frame = Result<http_body::Frame<Bytes>, Infallible>;
 
-pub struct Fake {
+pub(super) struct Fake {
     pub address: String,
     state: Arc<Mutex<State>>,
 }
 
-pub struct State {
+pub(super) struct State {
     /// What `Authenticate` takes; with `None` authentication is off.
     pub password: Option<&'static str>,
     /// What every other call is answered with, whatever its token.
@@ -38,7 +38,7 @@ pub struct State {
 }
 
 impl Fake {
-    pub async fn start(password: Option<&'static str>) -> Fake {
+    pub(super) async fn start(password: Option<&'static str>) -> Fake {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap().to_string();
         let state = State { password, refusal: None, logins: 0, refused_logins: 0, holds: false, calls: Vec::new() };
@@ -48,19 +48,19 @@ impl Fake {
         Fake { address, state }
     }
 
-    pub fn state(&self) -> MutexGuard<'_, State> {
+    pub(super) fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap()
     }
 
-    pub fn logins(&self) -> usize {
+    pub(super) fn logins(&self) -> usize {
         self.state().logins
     }
 
-    pub fn refused_logins(&self) -> usize {
+    pub(super) fn refused_logins(&self) -> usize {
         self.state().refused_logins
     }
 
-    pub fn tokens(&self) -> Vec<Option<String>> {
+    pub(super) fn tokens(&self) -> Vec<Option<String>> {
         self.state().calls.iter().map(|call| call.1.clone()).collect()
     }
 }

@@ -1,11 +1,12 @@
-//! What gates cost the server: `cargo run --release -p lockgate --example cost [--callgrind] target/release/lockgate`.
+//! The cost of gates for the server: `cargo run --release -p lockgate --example cost [--callgrind] target/release/lockgate`.
 //!
 //! By default it sends the same calls with and without `require-feature` over one connection, in turns, and reads from the
-//! kernel how long the server's threads ran. Wall time says little here: it is mostly the network's and the disk's.
-//! With `--callgrind` the server runs under valgrind, which counts instructions: no other work on the machine matters. That
-//! also compares a cluster whose gates are in use with one whose are not; `KEEP_DUMPS=DIR` keeps callgrind's files.
-//! `--required` leaves that comparison out. `--rounds N` and `--calls N` say how much is sent without callgrind, and `--only put` by which
-//! calls. Many short rounds tell more than few long ones: what else goes on in the machine is then the same for both halves of a round.
+//! kernel how long the server's threads ran. Wall time would mostly show the network and the disk.
+//! With `--callgrind` the server runs under valgrind, which counts instructions, so that other work on the machine does not
+//! matter. This also compares a cluster that uses gates with one that does not, unless `--required` is given;
+//! `KEEP_DUMPS=DIR` keeps callgrind's files. Without callgrind, `--rounds N`, `--calls N` and `--only put` set how much is
+//! sent, and by which calls. Many short rounds are better than few long ones, because other work on the machine is then
+//! equal for both halves of a round.
 
 mod load;
 mod server;

@@ -4,7 +4,11 @@ use std::{fs, path::Path};
 
 /// Runs every script of a folder of `testdata`, of which there are more than `least`, each in a state of its own. A command
 /// that only sets the scene returns nothing. `UPDATE_GOLDENFILES=1` rewrites what the scripts print.
-pub fn run_scripts<S: Default>(folder: &str, least: usize, run: impl Fn(&mut S, &str, &[&str]) -> Option<String>) {
+pub(crate) fn run_scripts<S: Default>(
+    folder: &str,
+    least: usize,
+    run: impl Fn(&mut S, &str, &[&str]) -> Option<String>,
+) {
     let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata").join(folder);
     let mut files: Vec<_> = fs::read_dir(dir).expect("scripts").map(|e| e.expect("an entry").path()).collect();
     files.sort();

@@ -82,7 +82,7 @@ pub(super) fn finish(dir: &DataDir, root: &Path) -> Result<(), SwapError> {
 
 /// As if the process had ended after so many steps. False if there are no more.
 #[cfg(test)]
-pub fn finish_only(dir: &DataDir, root: &Path, steps: usize) -> Result<bool, SwapError> {
+pub(super) fn finish_only(dir: &DataDir, root: &Path, steps: usize) -> Result<bool, SwapError> {
     let places = Places::find(dir, root)?;
     STEPS.iter().take(steps).try_for_each(|step| step(&places))?;
     Ok(steps < STEPS.len())

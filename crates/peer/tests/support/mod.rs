@@ -13,11 +13,11 @@ use proto::{
 };
 use tokio::{net::TcpListener, runtime::Handle, sync::mpsc};
 
-pub const CLUSTER: ClusterId = ClusterId(0xc1);
+pub(crate) const CLUSTER: ClusterId = ClusterId(0xc1);
 
 /// What the transport told the member, besides messages.
 #[derive(Default)]
-pub struct Told {
+pub(crate) struct Told {
     pub removed: BTreeSet<MemberId>,
     pub unreachable: Vec<MemberId>,
     pub snapshots: Vec<(MemberId, bool)>,
@@ -26,7 +26,7 @@ pub struct Told {
     pub ours_alone: bool,
 }
 
-pub struct TestMember {
+pub(crate) struct TestMember {
     pub dir: harness::TempDir,
     pub told: Mutex<Told>,
     pub members: Vec<membership::Member>,
@@ -34,13 +34,13 @@ pub struct TestMember {
 }
 
 impl TestMember {
-    pub fn new(members: Vec<membership::Member>) -> (Arc<TestMember>, mpsc::UnboundedReceiver<Message>) {
+    pub(crate) fn new(members: Vec<membership::Member>) -> (Arc<TestMember>, mpsc::UnboundedReceiver<Message>) {
         let (received, messages) = mpsc::unbounded_channel();
         let dir = harness::tempdir();
         (Arc::new(TestMember { dir, told: Mutex::default(), members, received }), messages)
     }
 
-    pub fn files(&self) -> Vec<String> {
+    pub(crate) fn files(&self) -> Vec<String> {
         let mut names: Vec<_> = std::fs::read_dir(self.dir.path())
             .expect("list")
             .map(|entry| entry.expect("entry").file_name().to_string_lossy().into_owned())
@@ -52,9 +52,10 @@ impl TestMember {
 
 impl Member for TestMember {
     fn receive(&self, message: Message) -> BoxFuture<'_, Result<(), ReceiveError>> {
-        let result = match self.told.lock().refuse {
-            true => Err(ReceiveError::Refused("as told".into())),
-            false => self.received.send(message).map_err(|_| ReceiveError::Stopped),
+        let result = if self.told.lock().refuse {
+            Err(ReceiveError::Refused("as told".into()))
+        } else {
+            self.received.send(message).map_err(|_| ReceiveError::Stopped)
         };
         Box::pin(async { result })
     }
@@ -142,7 +143,7 @@ impl Member for TestMember {
 }
 
 /// A member with its transport and port.
-pub struct Node {
+pub(crate) struct Node {
     pub id: MemberId,
     pub url: String,
     pub address: SocketAddr,
@@ -151,7 +152,7 @@ pub struct Node {
     pub messages: mpsc::UnboundedReceiver<Message>,
 }
 
-pub fn options(id: u64, cluster: ClusterId, url: &str) -> Options {
+pub(crate) fn options(id: u64, cluster: ClusterId, url: &str) -> Options {
     Options::new(Identity {
         local: MemberId(id),
         cluster,
@@ -162,11 +163,11 @@ pub fn options(id: u64, cluster: ClusterId, url: &str) -> Options {
     })
 }
 
-pub async fn start(id: u64) -> Node {
+pub(crate) async fn start(id: u64) -> Node {
     start_with(id, CLUSTER, |_| {}).await
 }
 
-pub async fn start_with(id: u64, cluster: ClusterId, change: impl FnOnce(&mut Options)) -> Node {
+pub(crate) async fn start_with(id: u64, cluster: ClusterId, change: impl FnOnce(&mut Options)) -> Node {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("bind");
     let address = listener.local_addr().expect("address");
     let url = format!("http://{address}");
@@ -181,7 +182,7 @@ pub async fn start_with(id: u64, cluster: ClusterId, change: impl FnOnce(&mut Op
 }
 
 /// Two members that know each other, with all four streams up.
-pub async fn pair() -> (Node, Node) {
+pub(crate) async fn pair() -> (Node, Node) {
     let (a, b) = (start(1).await, start(2).await);
     a.transport.add_peer(b.id, &[&b.url]).expect("add");
     b.transport.add_peer(a.id, &[&a.url]).expect("add");
@@ -193,7 +194,7 @@ pub async fn pair() -> (Node, Node) {
 }
 
 impl Node {
-    pub async fn next(&mut self) -> Message {
+    pub(crate) async fn next(&mut self) -> Message {
         let next = tokio::time::timeout(harness::wait_max(), self.messages.recv());
         next.await.expect("a message in time").expect("a member")
     }
@@ -206,7 +207,7 @@ impl Drop for Node {
 }
 
 /// Returns once `holds` is true, while tasks of the test go on. `what` completes "waiting until …".
-pub async fn until(what: &str, holds: impl Fn() -> bool) {
+pub(crate) async fn until(what: &str, holds: impl Fn() -> bool) {
     let waiting = async {
         while !holds() {
             tokio::time::sleep(std::time::Duration::from_millis(10)).await;
@@ -216,7 +217,7 @@ pub async fn until(what: &str, holds: impl Fn() -> bool) {
     assert!(waited.is_ok(), "gave up waiting until {what}");
 }
 
-pub fn message(kind: MessageType, from: u64, to: u64, index: u64) -> Message {
+pub(crate) fn message(kind: MessageType, from: u64, to: u64, index: u64) -> Message {
     Message {
         r#type: Some(kind as i32),
         from: Some(from),

@@ -17,7 +17,7 @@ use tonic::{Code, Request, Response, Status, Streaming, metadata::MetadataValue,
 
 type Answers<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
 
-pub fn routes() -> Routes {
+pub(super) fn routes() -> Routes {
     Routes::new(KvServer::new(Fake::default()).max_decoding_message_size(usize::MAX))
         .add_service(WatchServer::new(Fake::default()))
         .add_service(LeaseServer::new(Fake::default()))

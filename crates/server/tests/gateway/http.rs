@@ -11,7 +11,7 @@ use tokio::{
 /// How long a stream must be silent to be taken for waiting.
 const QUIET: Duration = Duration::from_millis(700);
 
-pub struct Case {
+pub(super) struct Case {
     /// Comment lines before the request.
     pub comment: Vec<String>,
     /// Method and path, then headers.
@@ -21,7 +21,7 @@ pub struct Case {
     pub expected: Vec<String>,
 }
 
-pub fn parse_cases(text: &str) -> Vec<Case> {
+pub(super) fn parse_cases(text: &str) -> Vec<Case> {
     text.split("\n\n").filter(|block| block.contains("\n---\n")).map(parse_case).collect()
 }
 
@@ -47,7 +47,7 @@ impl Case {
     }
 
     /// Sends the request; the answer as the file writes it.
-    pub async fn run(&self, address: &str) -> Vec<String> {
+    pub(super) async fn run(&self, address: &str) -> Vec<String> {
         let payload = self.payload();
         let mut request = format!("{} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n", self.head[0]);
         for header in &self.head[1..] {
@@ -67,7 +67,7 @@ impl Case {
 }
 
 /// Status, the headers that are the gateway's, and the body without what differs from run to run.
-pub fn answer_lines(raw: &[u8]) -> Vec<String> {
+pub(super) fn answer_lines(raw: &[u8]) -> Vec<String> {
     let text = String::from_utf8_lossy(raw);
     let Some((head, body)) = text.split_once("\r\n\r\n") else { return vec!["no answer".to_owned()] };
     let mut lines = head.split("\r\n");

@@ -10,28 +10,28 @@ use std::{
 use prost::Message;
 use storage::{Backend, Bucket, Options, Read, RevisionKey, schema};
 
-pub type Pairs = Vec<(Vec<u8>, Vec<u8>)>;
+pub(crate) type Pairs = Vec<(Vec<u8>, Vec<u8>)>;
 
-pub fn open(dir: &Path) -> Backend {
+pub(crate) fn open(dir: &Path) -> Backend {
     let options = Options { lock_timeout: Some(Duration::from_secs(5)), ..Options::default() };
     Backend::open(&dir.join("db"), options).expect("open")
 }
 
 /// Commits only when asked to.
-pub fn manual() -> Options {
+pub(crate) fn manual() -> Options {
     Options { batch_interval: Duration::from_secs(3600), ..Options::default() }
 }
 
 /// Commits all the time.
-pub fn eager() -> Options {
+pub(crate) fn eager() -> Options {
     Options { batch_interval: Duration::from_millis(1), batch_limit: 50, ..Options::default() }
 }
 
-pub fn all(read: &impl Read, bucket: Bucket) -> Pairs {
+pub(crate) fn all(read: &impl Read, bucket: Bucket) -> Pairs {
     range(read, bucket, b"", b"")
 }
 
-pub fn range(read: &impl Read, bucket: Bucket, from: &[u8], to: &[u8]) -> Pairs {
+pub(crate) fn range(read: &impl Read, bucket: Bucket, from: &[u8], to: &[u8]) -> Pairs {
     let mut pairs = Vec::new();
     read.scan(bucket, from, to, &mut |k, v| {
         pairs.push((k.to_vec(), v.to_vec()));
@@ -42,7 +42,7 @@ pub fn range(read: &impl Read, bucket: Bucket, from: &[u8], to: &[u8]) -> Pairs 
 
 /// A unit whose parts can be checked against each other: revision `n` in bucket `key` with three changes of which the
 /// last is a tombstone, a lease that moves, a member of `meta` by name, and index `n`.
-pub fn put_unit(backend: &Backend, n: u64) {
+pub(crate) fn put_unit(backend: &Backend, n: u64) {
     let mut batch = backend.write();
     let main = n as i64;
     for sub in 0..2 {
@@ -59,7 +59,7 @@ pub fn put_unit(backend: &Backend, n: u64) {
 }
 
 /// A file as another member sends it: what the backend has, and units up to `until`.
-pub fn received(backend: &Backend, dir: &Path, until: u64) -> PathBuf {
+pub(crate) fn received(backend: &Backend, dir: &Path, until: u64) -> PathBuf {
     let path = dir.join("1.snap.db");
     let mut snapshot = backend.snapshot().expect("snapshot");
     let mut file = std::fs::File::create(&path).expect("create");
@@ -79,7 +79,7 @@ fn value_of(n: u64, times: usize) -> Vec<u8> {
 }
 
 /// Checks that exactly the units up to the consistent index are there, and returns it.
-pub fn check_units(read: &impl Read) -> u64 {
+pub(crate) fn check_units(read: &impl Read) -> u64 {
     let (index, term) = schema::meta::consistent(read).expect("index");
     if index == 0 {
         assert!(all(read, Bucket::Key).is_empty());

@@ -8,43 +8,43 @@ use proto::{
     walpb,
 };
 
-pub fn entry(term: u64, index: u64, data: impl Into<Bytes>) -> Entry {
+pub(crate) fn entry(term: u64, index: u64, data: impl Into<Bytes>) -> Entry {
     let data = data.into();
     Entry { term: Some(term), index: Some(index), r#type: None, data: (!data.is_empty()).then_some(data) }
 }
 
-pub fn state(term: u64, vote: u64, commit: u64) -> HardState {
+pub(crate) fn state(term: u64, vote: u64, commit: u64) -> HardState {
     HardState { term: Some(term), vote: Some(vote), commit: Some(commit) }
 }
 
-pub fn snapshot(index: u64, term: u64) -> walpb::Snapshot {
+pub(crate) fn snapshot(index: u64, term: u64) -> walpb::Snapshot {
     let conf_state = ConfState { voters: vec![1], ..ConfState::default() };
     walpb::Snapshot { index: Some(index), term: Some(term), conf_state: Some(conf_state) }
 }
 
 /// The snapshot that every new log begins with.
-pub fn origin() -> walpb::Snapshot {
+pub(crate) fn origin() -> walpb::Snapshot {
     walpb::Snapshot { index: Some(0), term: Some(0), conf_state: None }
 }
 
-pub fn indexes(entries: &[Entry]) -> Vec<u64> {
+pub(crate) fn indexes(entries: &[Entry]) -> Vec<u64> {
     entries.iter().map(Entry::index).collect()
 }
 
 /// The worst that a disk can do.
-pub fn new_disk() -> MemDisk {
+pub(crate) fn new_disk() -> MemDisk {
     MemDisk::new(Default::default(), Cut::MayReturn)
 }
 
 /// The operation after `count` more writes, syncs, renames and truncations fails, and all after it; a failing write leaves
 /// `partial` of its bytes.
-pub fn fail_after(disk: &MemDisk, count: u64, partial: usize) {
+pub(crate) fn fail_after(disk: &MemDisk, count: u64, partial: usize) {
     disk.power().tear_at(partial);
     disk.power().cut_after(count + 1);
 }
 
 /// The disk after a power cut: of each unsynced sector, `keep` says whether it was written.
-pub fn after_crash(disk: &MemDisk, keep: impl FnMut() -> bool) -> MemDisk {
+pub(crate) fn after_crash(disk: &MemDisk, keep: impl FnMut() -> bool) -> MemDisk {
     let after = disk.fork();
     after.crash(keep);
     after
