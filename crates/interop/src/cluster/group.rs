@@ -99,7 +99,7 @@ impl Group {
             if let Some(status) = member.try_end() {
                 bail!("{} ended with {status}; the end of its log:\n{}", member.name, member.log_tail());
             }
-            match member.ask("/v3/kv/range", &json!({"key": "eA=="})) {
+            match member.ask_again_later("/v3/kv/range", &json!({"key": "eA=="})) {
                 Ok(_) => Ok(Some(())),
                 Err(error) => {
                     last = format!("{error:#}");
@@ -155,19 +155,20 @@ impl Group {
     /// Asks for a change of the members until it is made. `is_made` looks at the error of a repeated request, whose first
     /// one may have been carried out without an answer.
     fn change(&self, path: &str, body: &Value, is_made: &[&str]) -> Result<Option<Value>> {
-        let mut is_first = true;
-        until_some(&format!("{path} is done"), || {
-            let error = match self.any()?.ask(path, body) {
+        let mut last = None;
+        let waited = until_some(&format!("{path} is done"), || {
+            let error = match self.any()?.ask_again_later(path, body) {
                 Ok(answer) => return Ok(Some(Some(answer))),
                 Err(error) => format!("{error:#}"),
             };
-            if !is_first && is_made.iter().any(|part| error.contains(part)) {
+            if last.is_some() && is_made.iter().any(|part| error.contains(part)) {
                 return Ok(Some(None));
             }
-            is_first = false;
             ensure!(LATER.iter().any(|part| error.contains(part)), "{error}");
+            last = Some(error);
             Ok(None)
-        })
+        });
+        waited.with_context(|| last.unwrap_or_default())
     }
 
     /// Adds a member with an empty dir and starts it.
@@ -220,7 +221,7 @@ impl Group {
             if let Ok(id) = self.id(to) {
                 let body = json!({"targetID": id.to_string()});
                 // A transfer that is refused or times out is asked for again.
-                let _ = self.members[from].ask("/v3/maintenance/transfer-leadership", &body);
+                let _ = self.members[from].ask_again_later("/v3/maintenance/transfer-leadership", &body);
             }
             Ok(None)
         })
@@ -239,12 +240,13 @@ impl Group {
     pub fn hashes(&self) -> Result<Vec<(String, String)>> {
         let running: Vec<usize> = (0..self.members.len()).filter(|n| self.members[*n].running()).collect();
         let revision = self.wait_level(&running)?;
-        let hash = |n: &usize| {
-            let answer = self.members[*n].ask("/v3/maintenance/hashkv", &json!({"revision": revision}))?;
-            let hash = format!("{} since {} at {revision}", answer["hash"], answer["compact_revision"]);
-            Ok((self.members[*n].name.clone(), hash))
-        };
-        running.iter().map(hash).collect()
+        running.iter().map(|n| Ok((self.members[*n].name.clone(), self.hash(*n, revision)?))).collect()
+    }
+
+    /// A member's hash at a revision that it has reached.
+    pub fn hash(&self, n: usize, revision: u64) -> Result<String> {
+        let answer = self.members[n].ask("/v3/maintenance/hashkv", &json!({"revision": revision}))?;
+        Ok(format!("{} since {} at {revision}", answer["hash"], answer["compact_revision"]))
     }
 
     /// Fails if two running members have different hashes at the same revision; else returns the hashes.

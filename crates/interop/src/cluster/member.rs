@@ -9,7 +9,7 @@ use std::{
 };
 
 use anyhow::{Context, Result};
-use harness::{Port, Process, Signal};
+use harness::{Port, Process, Signal, wait_max};
 use serde_json::Value;
 
 use super::super::{
@@ -17,6 +17,9 @@ use super::super::{
     server::Program,
     wait::{until_ok, until_some},
 };
+
+/// The time after which a request that may be lost is repeated: longer than an election.
+const ANSWER_MAX: Duration = Duration::from_secs(7);
 
 /// Where a member runs.
 #[derive(Clone, Debug, Default)]
@@ -166,7 +169,18 @@ impl Member {
     }
 
     pub fn ask(&self, path: &str, body: &Value) -> Result<Value> {
-        let mut http = Http::connect(&self.endpoint()).with_context(|| format!("asking {}", self.name))?;
+        self.ask_within(wait_max(), path, body)
+    }
+
+    /// Asks for something that is asked for again if there is no answer: real etcd never answers a change of members whose
+    /// proposal was lost with its leader.
+    pub fn ask_again_later(&self, path: &str, body: &Value) -> Result<Value> {
+        self.ask_within(ANSWER_MAX, path, body)
+    }
+
+    fn ask_within(&self, limit: Duration, path: &str, body: &Value) -> Result<Value> {
+        let http = Http::connect_within(&self.endpoint(), limit);
+        let mut http = http.with_context(|| format!("asking {}", self.name))?;
         let token = match self.user {
             Some((name, password)) => http.log_in(name, password)?.with_context(|| format!("{name} cannot log in"))?,
             None => String::new(),
@@ -176,7 +190,7 @@ impl Member {
 
     /// Asks until the request succeeds: an election or a loaded machine may delay the answer beyond the server's own limit.
     pub fn ask_until_ok(&self, path: &str, body: &Value) -> Result<Value> {
-        until_ok(&format!("{} answers {path}", self.name), || self.ask(path, body))
+        until_ok(&format!("{} answers {path}", self.name), || self.ask_again_later(path, body))
     }
 
     pub fn get(&self, path: &str) -> Result<String> {
