@@ -13,7 +13,7 @@ use std::{
 use parking_lot::{Condvar, Mutex};
 
 use crate::{
-    disk::{Disk, Map},
+    disk::{Disk, LockedFile, Map},
     error::{Error, OpenError},
     freelist::{FreeList, Span},
     meta::Meta,
@@ -128,7 +128,7 @@ impl Db {
             .open(path)
             .map_err(fail("open"))?;
         open::lock(&file, path, &options)?;
-        let db = Db::open_disk(Arc::new(file), path, options)?;
+        let db = Db::open_disk(Arc::new(LockedFile(file)), path, options)?;
         if is_new && !db.inner.options.no_sync {
             open::sync_dir_of(path).map_err(fail("sync the directory of"))?;
         }

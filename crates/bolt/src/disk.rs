@@ -74,6 +74,45 @@ impl Disk for File {
     }
 }
 
+/// A locked file. Dropping it releases the lock.
+///
+/// Closing the file would not be enough: a child process that another thread is just starting holds a copy of every
+/// descriptor until it executes its program, and with it the lock.
+pub(crate) struct LockedFile(pub File);
+
+impl Drop for LockedFile {
+    fn drop(&mut self) {
+        // If this fails, closing the file releases the lock.
+        let _ = rustix::fs::flock(&self.0, FlockOperation::Unlock);
+    }
+}
+
+impl Disk for LockedFile {
+    fn len(&self) -> io::Result<u64> {
+        Disk::len(&self.0)
+    }
+
+    fn set_len(&self, bytes: u64) -> io::Result<()> {
+        Disk::set_len(&self.0, bytes)
+    }
+
+    fn read_exact_at(&self, buf: &mut [u8], offset: u64) -> io::Result<()> {
+        Disk::read_exact_at(&self.0, buf, offset)
+    }
+
+    fn write_all_at(&self, bufs: &mut [IoSlice<'_>], offset: u64) -> io::Result<()> {
+        Disk::write_all_at(&self.0, bufs, offset)
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        self.0.sync()
+    }
+
+    fn map(&self, reserve: usize) -> io::Result<Map> {
+        self.0.map(reserve)
+    }
+}
+
 /// Takes the lock that bbolt takes. `false` if another process holds it.
 pub(crate) fn try_lock(file: &File, exclusive: bool) -> io::Result<bool> {
     let op = if exclusive { FlockOperation::NonBlockingLockExclusive } else { FlockOperation::NonBlockingLockShared };
@@ -153,5 +192,25 @@ impl Drop for Map {
     fn drop(&mut self) {
         // SAFETY: the range is exactly what `new` mapped, and no slice outlives `self`.
         let _ = unsafe { rustix::mm::munmap(self.ptr.as_ptr().cast(), self.reserve) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A child process that another thread is starting holds copies of all descriptors for a moment.
+    #[test]
+    fn closing_a_file_releases_its_lock_although_a_copy_of_the_descriptor_is_open() {
+        let dir = harness::tempdir();
+        let path = dir.path().join("db");
+        let open = || File::options().create(true).truncate(false).write(true).open(&path).unwrap();
+        let file = open();
+        assert!(try_lock(&file, true).unwrap());
+        let copy = file.try_clone().unwrap();
+        assert!(!try_lock(&open(), true).unwrap());
+        drop(LockedFile(file));
+        assert!(try_lock(&open(), true).unwrap());
+        drop(copy);
     }
 }

@@ -1,10 +1,8 @@
-//! Waiting in async tests, and connections of the Rust client.
+//! Waiting in async tests.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use client::{Client, ConnectOptions};
-
-use crate::{Member, wait::POLL_INTERVAL, wait_max};
+use crate::{wait::POLL_INTERVAL, wait_max};
 
 /// Returns once `holds` is true; panics if that takes longer than [`wait_max`]. `what` completes "waiting until …".
 pub async fn until(what: &str, mut holds: impl AsyncFnMut() -> bool) {
@@ -27,16 +25,4 @@ pub async fn until_some<T>(what: &str, mut ask: impl AsyncFnMut() -> Option<T>) 
 pub async fn finish<T>(what: &str, future: impl Future<Output = T>) -> T {
     let output = tokio::time::timeout(wait_max(), future).await;
     output.unwrap_or_else(|_| panic!("gave up after {:?} waiting until {what}", wait_max()))
-}
-
-/// The time limit of a request of [`Member::client`], which a loaded machine does not reach.
-const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
-
-impl Member {
-    /// A connection to this member.
-    pub async fn client(&self) -> Client {
-        let options = ConnectOptions::new().request_timeout(REQUEST_TIMEOUT);
-        let client = Client::connect([self.url()], options).await;
-        client.unwrap_or_else(|error| panic!("failed to connect to {}: {error}", self.url()))
-    }
 }

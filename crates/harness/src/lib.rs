@@ -41,6 +41,8 @@ pub use self::{
 pub use rustix::process::Signal;
 pub use tempfile::TempDir;
 
-/// Conditions that async tests wait for, and connections of the Rust client.
-#[cfg(feature = "client")]
+/// Conditions that async tests wait for.
+#[cfg(feature = "async")]
 pub mod asynchronous;
+#[cfg(feature = "client")]
+mod connection;

@@ -20,7 +20,7 @@ use super::{normal, root, scenario::Lines, wait::until_some};
 /// How long more lines than expected are looked for.
 const QUIET: Duration = Duration::from_millis(700);
 
-pub fn run(etcdctl: &Path, endpoint: &str) -> Result<Lines> {
+pub(crate) fn run(etcdctl: &Path, endpoint: &str) -> Result<Lines> {
     let path = root()?.join("interop/etcdctl.txt");
     let text = fs::read_to_string(&path).with_context(|| format!("failed to read {}", path.display()))?;
     let dir = harness::tempdir();
@@ -69,7 +69,7 @@ fn endless(line: &str) -> Result<(Option<usize>, &str)> {
     Ok((Some(count.parse().context("the number of lines after `~`")?), rest))
 }
 
-pub fn split_words(line: &str) -> Result<Vec<String>> {
+pub(crate) fn split_words(line: &str) -> Result<Vec<String>> {
     let (mut words, mut word, mut quote) = (Vec::new(), None::<String>, None);
     let mut chars = line.chars();
     while let Some(c) = chars.next() {
@@ -147,7 +147,7 @@ impl Outcome {
     }
 }
 
-pub fn show_lines(stdout: &str, endpoint: &str) -> String {
+pub(crate) fn show_lines(stdout: &str, endpoint: &str) -> String {
     let show = |line: &str| match serde_json::from_str(line) {
         Ok(value @ (serde_json::Value::Object(_) | serde_json::Value::Array(_))) => normal::json(value).to_string(),
         _ => field(line).unwrap_or_else(|| normal::text(line, endpoint)),

@@ -24,7 +24,7 @@ use super::{
 const OPERATIONS: u32 = 400;
 
 /// The programs that the scenarios use.
-pub struct Tools {
+pub(crate) struct Tools {
     pub etcd: Program,
     pub ours: Program,
     /// lockgateutl, or etcdutl standing in for it.
@@ -40,7 +40,7 @@ impl Tools {
 }
 
 /// etcd fills a dir, lockgate takes it over and goes on, etcd takes it back, and lockgate once more.
-pub fn take_over(tools: &Tools, how: End, dir: &Path) -> Result<Vec<Step>> {
+pub(crate) fn take_over(tools: &Tools, how: End, dir: &Path) -> Result<Vec<Step>> {
     let dir = dir.join("data");
     let mut rng = Random::new(tools.seed);
     let by_etcd = fill(&tools.etcd, &dir, &mut rng, how)?;
@@ -62,7 +62,7 @@ pub fn take_over(tools: &Tools, how: End, dir: &Path) -> Result<Vec<Step>> {
 }
 
 /// lockgate founds a dir, and another server takes it over.
-pub fn found(
+pub(crate) fn found(
     tools: &Tools,
     (founder, heir): (&Program, &Program),
     storage: &str,
@@ -81,7 +81,7 @@ pub fn found(
 }
 
 /// A dir of a release that lockgate cannot take over: refused with words that name versions, and left as it was.
-pub fn refused(tools: &Tools, peer_dir: &str, dir: &Path) -> Result<Vec<Step>> {
+pub(crate) fn refused(tools: &Tools, peer_dir: &str, dir: &Path) -> Result<Vec<Step>> {
     let dir = dir.join("data");
     let old = Program::new(peer::find(&tools.cache, peer_dir, "etcd")?);
     fill(&old, &dir, &mut Random::new(tools.seed + 2), End::Stop)?;
@@ -100,7 +100,7 @@ pub fn refused(tools: &Tools, peer_dir: &str, dir: &Path) -> Result<Vec<Step>> {
 }
 
 /// A snapshot of one server, restored by a tool and served by another server.
-pub fn restore(tools: &Tools, from: &Program, utl: &Path, to: &Program, base: &Path) -> Result<Vec<Step>> {
+pub(crate) fn restore(tools: &Tools, from: &Program, utl: &Path, to: &Program, base: &Path) -> Result<Vec<Step>> {
     let (dir, backup, restored) = (base.join("data"), base.join("backup.db"), base.join("restored"));
     let backup_name = backup.to_string_lossy().into_owned();
     let server = Server::start(from, &dir)?;

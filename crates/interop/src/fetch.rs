@@ -22,7 +22,7 @@ use super::{
 };
 
 /// The directory of clients among those of peers.
-pub const CLIENTS: &str = "clients";
+pub(crate) const CLIENTS: &str = "clients";
 
 const TRIES: u32 = 3;
 const STAMP: &str = "stamp.txt";
@@ -32,7 +32,7 @@ const PYTHON_KUBE_PACKAGES: [&str; 1] = ["kubernetes==37.0.2"];
 const PYTHON_OFREP_PACKAGES: [&str; 2] = ["openfeature-provider-ofrep==0.3.0", "openfeature-sdk==0.10.0"];
 
 /// With `only`, what is kept in directories whose name contains it, also what just long runs need.
-pub fn run(all: bool, only: Option<&str>) -> Result<()> {
+pub(crate) fn run(all: bool, only: Option<&str>) -> Result<()> {
     let cache = harness::peers_dir();
     println!("peers are kept in {}", cache.display());
     let wanted = |program: &Program| match only {
@@ -301,7 +301,7 @@ fn build_venv(into: &Path, packages: &[&str]) -> Result<()> {
     })
 }
 
-pub fn go(dir: &Path) -> Command {
+pub(crate) fn go(dir: &Path) -> Command {
     let mut go = nice("go");
     // `-mod=mod` in a user's GOFLAGS or a workspace above must not change what is built.
     go.current_dir(dir).env("GOFLAGS", "-buildvcs=false").env("GOWORK", "off").env("CGO_ENABLED", "0");
@@ -315,7 +315,7 @@ fn nice(program: &str) -> Command {
 }
 
 /// Networks fail for a moment; a wrong version fails three times.
-pub fn with_tries(what: &str, action: impl Fn() -> Result<()>) -> Result<()> {
+pub(crate) fn with_tries(what: &str, action: impl Fn() -> Result<()>) -> Result<()> {
     let mut wait = Duration::from_secs(2);
     for left in (0..TRIES).rev() {
         match action() {
@@ -345,7 +345,7 @@ impl fmt::Display for Missing {
 
 impl std::error::Error for Missing {}
 
-pub fn run_command(command: &mut Command) -> Result<()> {
+pub(crate) fn run_command(command: &mut Command) -> Result<()> {
     let program = command.get_args().nth(2).unwrap_or_default().to_string_lossy().into_owned();
     let Output { status, stderr, .. } = command.output().context("failed to run `nice`")?;
     if status.success() {
@@ -379,12 +379,12 @@ fn hash_sources(dir: &Path) -> Result<String> {
     Ok(hex(&hash.finalize()))
 }
 
-pub fn hex(bytes: &[u8]) -> String {
+pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// All files of a directory, in order of their paths.
-pub fn files_below(dir: &Path) -> Result<Vec<PathBuf>> {
+pub(crate) fn files_below(dir: &Path) -> Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     for entry in fs::read_dir(dir).with_context(|| format!("failed to list {}", dir.display()))? {
         let path = entry?.path();

@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::{base64, http::Http, normal, root, scenario::Lines};
 
-pub fn run(endpoint: &str) -> Result<Lines> {
+pub(crate) fn run(endpoint: &str) -> Result<Lines> {
     let path = root()?.join("interop/gateway.txt");
     let text = fs::read_to_string(&path).with_context(|| format!("failed to read {}", path.display()))?;
     let mut lines = Vec::new();

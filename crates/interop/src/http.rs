@@ -12,13 +12,13 @@ use serde_json::Value;
 
 const JSON: &str = "Content-Type: application/json\r\n";
 
-pub struct Http {
+pub(crate) struct Http {
     stream: BufReader<TcpStream>,
     host: String,
 }
 
 #[derive(Debug)]
-pub struct Answer {
+pub(crate) struct Answer {
     pub status: u16,
     pub content_type: String,
     pub body: String,
@@ -26,12 +26,12 @@ pub struct Answer {
 
 impl Http {
     /// The connection and each part of an answer may take [`wait_max`]: servers end requests earlier by themselves.
-    pub fn connect(endpoint: &str) -> Result<Http> {
+    pub(crate) fn connect(endpoint: &str) -> Result<Http> {
         Http::connect_within(endpoint, wait_max())
     }
 
     /// For requests that a server should not answer.
-    pub fn connect_within(endpoint: &str, limit: Duration) -> Result<Http> {
+    pub(crate) fn connect_within(endpoint: &str, limit: Duration) -> Result<Http> {
         let address: SocketAddr = endpoint.parse().with_context(|| format!("{endpoint:?} is not host:port"))?;
         let stream = TcpStream::connect_timeout(&address, limit)?;
         stream.set_read_timeout(Some(limit))?;
@@ -39,31 +39,31 @@ impl Http {
         Ok(Http { stream: BufReader::new(stream), host: endpoint.to_owned() })
     }
 
-    pub fn get(&mut self, path: &str) -> Result<Answer> {
+    pub(crate) fn get(&mut self, path: &str) -> Result<Answer> {
         self.send("GET", path, JSON, "")?;
         self.receive()
     }
 
-    pub fn post(&mut self, path: &str, body: &str) -> Result<Answer> {
+    pub(crate) fn post(&mut self, path: &str, body: &str) -> Result<Answer> {
         self.send("POST", path, JSON, body)?;
         self.receive()
     }
 
     /// Posts a request with the token of a user; without one if it is empty.
-    pub fn post_as(&mut self, token: &str, path: &str, body: &str) -> Result<Answer> {
+    pub(crate) fn post_as(&mut self, token: &str, path: &str, body: &str) -> Result<Answer> {
         let who = if token.is_empty() { String::new() } else { format!("Authorization: {token}\r\n") };
         self.send("POST", path, &format!("{JSON}{who}"), body)?;
         self.receive()
     }
 
     /// Posts a request that requires a cluster feature.
-    pub fn post_requiring(&mut self, feature: &str, path: &str, body: &str) -> Result<Answer> {
+    pub(crate) fn post_requiring(&mut self, feature: &str, path: &str, body: &str) -> Result<Answer> {
         self.send("POST", path, &format!("{JSON}Grpc-Metadata-Require-Feature: {feature}\r\n"), body)?;
         self.receive()
     }
 
     /// Posts a form that asks for another method.
-    pub fn post_form(&mut self, path: &str, method: &str, body: &str) -> Result<Answer> {
+    pub(crate) fn post_form(&mut self, path: &str, method: &str, body: &str) -> Result<Answer> {
         let headers =
             format!("Content-Type: application/x-www-form-urlencoded\r\nX-HTTP-Method-Override: {method}\r\n");
         self.send("POST", path, &headers, body)?;
@@ -71,7 +71,7 @@ impl Http {
     }
 
     /// A token, or `None` if the server does not let this user in.
-    pub fn log_in(&mut self, name: &str, password: &str) -> Result<Option<String>> {
+    pub(crate) fn log_in(&mut self, name: &str, password: &str) -> Result<Option<String>> {
         let login = serde_json::json!({"name": name, "password": password});
         let answer = self.post("/v3/auth/authenticate", &login.to_string())?;
         let value: Value = serde_json::from_str(&answer.body)?;
@@ -79,11 +79,11 @@ impl Http {
     }
 
     /// A request that must succeed.
-    pub fn call(&mut self, path: &str, body: &Value) -> Result<Value> {
+    pub(crate) fn call(&mut self, path: &str, body: &Value) -> Result<Value> {
         self.call_as("", path, body)
     }
 
-    pub fn call_as(&mut self, token: &str, path: &str, body: &Value) -> Result<Value> {
+    pub(crate) fn call_as(&mut self, token: &str, path: &str, body: &Value) -> Result<Value> {
         let answer = self.post_as(token, path, &body.to_string())?;
         if answer.status != 200 {
             bail!("{path} answered {body} with {}: {}", answer.status, answer.body.trim());
@@ -92,7 +92,7 @@ impl Http {
     }
 
     /// The first `count` lines of an answer that does not end.
-    pub fn stream(mut self, path: &str, body: &str, count: usize) -> Result<Vec<String>> {
+    pub(crate) fn stream(mut self, path: &str, body: &str, count: usize) -> Result<Vec<String>> {
         self.send("POST", path, JSON, body)?;
         let head = self.head()?;
         let mut text = String::new();

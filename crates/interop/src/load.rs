@@ -8,7 +8,7 @@ use super::{base64, http::Http, scenario::Lines};
 
 /// Puts, deletes, txns, leases and compactions. Requests that the store refuses, such as a grant of a lease that is
 /// there, are part of the load.
-pub fn run(http: &mut Http, rng: &mut Random, operations: u32) -> Result<()> {
+pub(crate) fn run(http: &mut Http, rng: &mut Random, operations: u32) -> Result<()> {
     for _ in 0..operations {
         let (path, body) = operation(http, rng)?;
         http.post(path, &body.to_string())?;
@@ -71,13 +71,13 @@ fn b(text: &str) -> String {
     base64(text.as_bytes())
 }
 
-pub fn revision(http: &mut Http) -> Result<u64> {
+pub(crate) fn revision(http: &mut Http) -> Result<u64> {
     let answer = http.call("/v3/kv/range", &json!({"key": b("none")}))?;
     number(&answer["header"]["revision"])
 }
 
 /// Numbers are written as text in the gateway's JSON; 0 is left out.
-pub fn number(value: &Value) -> Result<u64> {
+pub(crate) fn number(value: &Value) -> Result<u64> {
     match value {
         Value::Null => Ok(0),
         Value::String(text) => text.parse().with_context(|| format!("{text:?} is no number")),
@@ -87,7 +87,7 @@ pub fn number(value: &Value) -> Result<u64> {
 
 /// Everything at several revisions, hashes and leases. What changes with every start (terms, rest of a lease's time) is
 /// left out; ids of cluster and member stay, as they belong to the dir, unless it is a restored one.
-pub fn contents(http: &mut Http, with_ids: bool) -> Result<Lines> {
+pub(crate) fn contents(http: &mut Http, with_ids: bool) -> Result<Lines> {
     let mut lines = Vec::new();
     let hash = http.call("/v3/maintenance/hashkv", &json!({}))?;
     // -1 before the first compaction.

@@ -32,7 +32,7 @@ fn is_kv(object: &serde_json::Map<String, Value>) -> bool {
     object.contains_key("mod_revision") || object.contains_key("create_revision")
 }
 
-pub fn json(value: Value) -> Value {
+pub(crate) fn json(value: Value) -> Value {
     match value {
         Value::Object(object) => {
             let kv = is_kv(&object);
@@ -55,7 +55,7 @@ fn plain_spaces(text: &str) -> String {
 }
 
 /// A line of text: long hexadecimal and decimal numbers are ids, what looks like a duration is one.
-pub fn text(line: &str, endpoint: &str) -> String {
+pub(crate) fn text(line: &str, endpoint: &str) -> String {
     let line = line.replace(endpoint, "<endpoint>").replace('\u{a0}', " ");
     let mut out = String::new();
     let mut word = String::new();

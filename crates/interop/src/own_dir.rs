@@ -13,7 +13,7 @@ use super::fetch::files_below;
 
 /// Runs a scenario in a directory of its own. If it fails or panics, the last lines of all logs in the directory are
 /// printed, and the directory is kept.
-pub fn in_own_dir<T>(scenario: impl FnOnce(&Path) -> Result<T>) -> Result<T> {
+pub(crate) fn in_own_dir<T>(scenario: impl FnOnce(&Path) -> Result<T>) -> Result<T> {
     let dir = harness::tempdir();
     let result = catch_unwind(AssertUnwindSafe(|| scenario(dir.path()))).unwrap_or_else(|panic| Err(as_error(&*panic)));
     result.map_err(|error| {

@@ -7,15 +7,15 @@ use anyhow::{Result, bail};
 const TABLE: &str = include_str!("../../../interop/peers.txt");
 
 /// The version whose answers are compared with Lockgate's.
-pub const ETCD: &str = "etcd-3.7.3";
-pub const ETCD_3_6: &str = "etcd-3.6.16";
-pub const ETCD_3_5: &str = "etcd-3.5.33";
-pub const ETCD_3_8: &str = "etcd-3.8.0-alpha.0";
-pub const BBOLT: &str = "bbolt-1.5.0";
+pub(crate) const ETCD: &str = "etcd-3.7.3";
+pub(crate) const ETCD_3_6: &str = "etcd-3.6.16";
+pub(crate) const ETCD_3_5: &str = "etcd-3.5.33";
+pub(crate) const ETCD_3_8: &str = "etcd-3.8.0-alpha.0";
+pub(crate) const BBOLT: &str = "bbolt-1.5.0";
 
 /// One program of one peer.
 #[derive(Debug, PartialEq, Eq, Clone, Copy)]
-pub struct Program {
+pub(crate) struct Program {
     pub dir: &'static str,
     pub name: &'static str,
     pub module: &'static str,
@@ -29,17 +29,17 @@ pub struct Program {
 
 impl Program {
     /// The modules for `go get`.
-    pub fn modules(&self) -> impl Iterator<Item = String> {
+    pub(crate) fn modules(&self) -> impl Iterator<Item = String> {
         let with = self.with.split(',').filter(|module| !module.is_empty());
         [self.module].into_iter().chain(with).map(|module| format!("{module}@{}", self.version))
     }
 
-    pub fn import_path(&self) -> String {
+    pub(crate) fn import_path(&self) -> String {
         if self.package == "." { self.module.to_owned() } else { format!("{}/{}", self.module, self.package) }
     }
 }
 
-pub fn programs() -> Result<Vec<Program>> {
+pub(crate) fn programs() -> Result<Vec<Program>> {
     parse(TABLE)
 }
 
@@ -60,7 +60,7 @@ fn parse_row(row: &'static str) -> Result<Program> {
 }
 
 /// The path of a built program, or what to do to get it.
-pub fn find(cache: &Path, dir: &str, name: &str) -> Result<PathBuf> {
+pub(crate) fn find(cache: &Path, dir: &str, name: &str) -> Result<PathBuf> {
     let path = cache.join(dir).join(name);
     if !path.is_file() {
         bail!("{} is not built: run `cargo xtask interop fetch --all` (needs Go)", path.display());

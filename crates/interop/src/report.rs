@@ -6,14 +6,14 @@ use anyhow::{Context, Result, bail};
 
 /// One step, with the answers of the reference and of Lockgate. `None`: it has no such step.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Step {
+pub(crate) struct Step {
     pub name: String,
     pub left: Option<String>,
     pub right: Option<String>,
 }
 
 impl Step {
-    pub fn new(name: impl Into<String>, left: impl Into<String>, right: impl Into<String>) -> Step {
+    pub(crate) fn new(name: impl Into<String>, left: impl Into<String>, right: impl Into<String>) -> Step {
         Step { name: name.into(), left: Some(left.into()), right: Some(right.into()) }
     }
 
@@ -23,7 +23,7 @@ impl Step {
 }
 
 /// Pairs two lists of (step, answer) by step, the n-th of a name with the n-th, so that a missing step shifts nothing.
-pub fn pair(left: Vec<(String, String)>, right: Vec<(String, String)>) -> Vec<Step> {
+pub(crate) fn pair(left: Vec<(String, String)>, right: Vec<(String, String)>) -> Vec<Step> {
     let mut rest: BTreeMap<(String, usize), String> = number(right.clone()).into_iter().collect();
     let mut steps = Vec::new();
     for ((name, nth), answer) in number(left) {
@@ -47,7 +47,7 @@ fn number(lines: Vec<(String, String)>) -> Vec<((String, usize), String)> {
 
 /// Differences that are meant, from `interop/known-differences.txt`.
 #[derive(Default)]
-pub struct Known {
+pub(crate) struct Known {
     rows: Vec<Row>,
 }
 
@@ -59,7 +59,7 @@ struct Row {
 }
 
 impl Known {
-    pub fn read(path: &Path) -> Result<Known> {
+    pub(crate) fn read(path: &Path) -> Result<Known> {
         let text = fs::read_to_string(path).with_context(|| format!("failed to read {}", path.display()))?;
         Known::parse(&text).with_context(|| format!("in {}", path.display()))
     }
@@ -91,14 +91,14 @@ impl Known {
     }
 
     /// Rows of scenarios that ran and found no such difference.
-    pub fn unused<'a>(&'a self, ran: &'a [Summary]) -> impl Iterator<Item = String> + 'a {
+    pub(crate) fn unused<'a>(&'a self, ran: &'a [Summary]) -> impl Iterator<Item = String> + 'a {
         let stale = |row: &&Row| !row.used && ran.iter().any(|summary| summary.scenario == row.scenario);
         self.rows.iter().filter(stale).map(|row| format!("{} | {}", row.scenario, row.step))
     }
 }
 
 /// A row of the table at the end.
-pub struct Summary {
+pub(crate) struct Summary {
     pub scenario: String,
     pub steps: usize,
     pub same: usize,
@@ -109,7 +109,7 @@ pub struct Summary {
 }
 
 /// Prints what differs and sums up.
-pub fn judge(scenario: &str, steps: Vec<Step>, known: &mut Known) -> Summary {
+pub(crate) fn judge(scenario: &str, steps: Vec<Step>, known: &mut Known) -> Summary {
     let mut summary =
         Summary { scenario: scenario.to_owned(), steps: steps.len(), same: 0, known: 0, different: 0, failed: None };
     for step in &steps {
@@ -146,7 +146,7 @@ fn shorten(text: &str) -> String {
 }
 
 /// The table, and whether all is well.
-pub fn print_table(summaries: &[Summary]) -> bool {
+pub(crate) fn print_table(summaries: &[Summary]) -> bool {
     println!("\n{:<24} | {:>5} | {:>5} | {:>9} | {:>5}", "scenario", "steps", "same", "different", "known");
     println!("{:-<24}-|-{:->5}-|-{:->5}-|-{:->9}-|-{:->5}", "", "", "", "", "");
     for s in summaries {

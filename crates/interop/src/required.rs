@@ -16,7 +16,7 @@ use super::{
 
 const FEATURE: &str = "AtomicIncrement";
 
-pub fn run(etcd: &Program, lockgate: &Path, dir: &Path) -> Result<Vec<Step>> {
+pub(crate) fn run(etcd: &Program, lockgate: &Path, dir: &Path) -> Result<Vec<Step>> {
     let ours = |value: bool| Program {
         path: lockgate.to_path_buf(),
         flags: vec![format!("--cluster-feature-gates={FEATURE}={value}")],

@@ -20,10 +20,10 @@ use super::{
 };
 
 /// A step's name and what came of it, without what differs by nature.
-pub type Lines = Vec<(String, String)>;
+pub(crate) type Lines = Vec<(String, String)>;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Scenario {
+pub(crate) enum Scenario {
     Clientv3,
     EtcdClient,
     Etcd3gw,
@@ -32,10 +32,10 @@ pub enum Scenario {
 }
 
 impl Scenario {
-    pub const ALL: [Scenario; 5] =
+    pub(crate) const ALL: [Scenario; 5] =
         [Scenario::Clientv3, Scenario::EtcdClient, Scenario::Etcd3gw, Scenario::Etcdctl, Scenario::Gateway];
 
-    pub fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Scenario::Clientv3 => "clientv3 (Go)",
             Scenario::EtcdClient => "etcd-client (Rust)",
@@ -46,7 +46,7 @@ impl Scenario {
     }
 
     /// Both servers start empty and are asked at the same time.
-    pub fn run(self, etcd: &Program, ours: &Program, dir: &Path) -> Result<Vec<Step>> {
+    pub(crate) fn run(self, etcd: &Program, ours: &Program, dir: &Path) -> Result<Vec<Step>> {
         let ask = |program: &Program, name: &str| -> Result<Lines> {
             let server = Server::start(program, &dir.join(name))?;
             let lines = self.ask(&server).with_context(|| format!("against {}", program.path.display()))?;

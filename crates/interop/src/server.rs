@@ -16,20 +16,20 @@ const ANY: &str = "http://127.0.0.1:0";
 
 /// A program that serves etcd's API.
 #[derive(Clone, Debug)]
-pub struct Program {
+pub(crate) struct Program {
     pub path: PathBuf,
     /// Flags for every start, such as the cluster version of a new Lockgate.
     pub flags: Vec<String>,
 }
 
 impl Program {
-    pub fn new(path: impl Into<PathBuf>) -> Program {
+    pub(crate) fn new(path: impl Into<PathBuf>) -> Program {
         Program { path: path.into(), flags: Vec::new() }
     }
 
     /// A Lockgate that founds clusters at 3.7, so that real 3.7 can take over. A real etcd may stand in for it, to try
     /// these checks themselves.
-    pub fn lockgate(path: impl Into<PathBuf>) -> Program {
+    pub(crate) fn lockgate(path: impl Into<PathBuf>) -> Program {
         let mut program = Program::new(path);
         if program.is_lockgate() {
             program.flags.push("--initial-cluster-version=3.7".to_owned());
@@ -37,18 +37,18 @@ impl Program {
         program
     }
 
-    pub fn is_lockgate(&self) -> bool {
+    pub(crate) fn is_lockgate(&self) -> bool {
         is_lockgate(&self.path)
     }
 }
 
 /// Whether a path is that of a Lockgate, by its name.
-pub fn is_lockgate(program: &Path) -> bool {
+pub(crate) fn is_lockgate(program: &Path) -> bool {
     program.file_name().is_some_and(|name| name.to_string_lossy().starts_with("lockgate"))
 }
 
 /// The only member of its cluster. Dropping it kills it.
-pub struct Server {
+pub(crate) struct Server {
     /// Killed before its ports are released.
     process: Process,
     /// `host:port` for clients.
@@ -59,7 +59,7 @@ pub struct Server {
 
 impl Server {
     /// Starts on `dir` and waits until it is healthy.
-    pub fn start(program: &Program, dir: &Path) -> Result<Server> {
+    pub(crate) fn start(program: &Program, dir: &Path) -> Result<Server> {
         let mut server = Server::spawn(program, dir);
         if program.is_lockgate() {
             server.endpoint = endpoint(&mut server.process, &ports_file(dir), "client")?;
@@ -73,7 +73,7 @@ impl Server {
     }
 
     /// Starts on a dir that must be refused, and returns the exit status and the log.
-    pub fn start_refused(program: &Program, dir: &Path) -> Result<(ExitStatus, String)> {
+    pub(crate) fn start_refused(program: &Program, dir: &Path) -> Result<(ExitStatus, String)> {
         // The log of servers that ran on the dir before.
         let _ = fs::remove_file(dir.with_extension("log"));
         let mut server = Server::spawn(program, dir);
@@ -102,26 +102,26 @@ impl Server {
         Server { process, endpoint, _ports: ports }
     }
 
-    pub fn pid(&self) -> u32 {
+    pub(crate) fn pid(&self) -> u32 {
         self.process.id()
     }
 
-    pub fn http(&self) -> Result<Http> {
+    pub(crate) fn http(&self) -> Result<Http> {
         Http::connect(&self.endpoint)
     }
 
     /// SIGTERM; the server must end by itself. Its exit status is not checked, as etcd ends by the signal.
-    pub fn stop(mut self) -> Result<()> {
+    pub(crate) fn stop(mut self) -> Result<()> {
         self.process.signal(Signal::TERM);
         self.wait_end().map(drop)
     }
 
     /// SIGKILL, as a crash of the process.
-    pub fn kill(mut self) {
+    pub(crate) fn kill(mut self) {
         self.process.kill();
     }
 
-    pub fn end(self, how: End) -> Result<()> {
+    pub(crate) fn end(self, how: End) -> Result<()> {
         match how {
             End::Stop => self.stop(),
             End::Kill => {
@@ -132,7 +132,7 @@ impl Server {
     }
 
     /// Fails with the end of the log if the server has ended by itself.
-    pub fn check_alive(&mut self) -> Result<()> {
+    pub(crate) fn check_alive(&mut self) -> Result<()> {
         if let Some(status) = self.process.status() {
             bail!(
                 "the server ended by itself with {status}; the end of its log:\n{}",
@@ -152,14 +152,14 @@ fn ports_file(dir: &Path) -> PathBuf {
 }
 
 /// `host:port` of the first listener of a kind, from the ports file of a Lockgate that starts.
-pub fn endpoint(process: &mut Process, ports_file: &Path, kind: &str) -> Result<String> {
+pub(crate) fn endpoint(process: &mut Process, ports_file: &Path, kind: &str) -> Result<String> {
     let ports = process.wait_ports(ports_file);
     let url = ports[kind][0].as_str().with_context(|| format!("no listener {kind:?} in {ports}"))?;
     Ok(url.rsplit_once("//").map_or(url, |(_, address)| address).to_owned())
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum End {
+pub(crate) enum End {
     Stop,
     Kill,
 }

@@ -8,7 +8,7 @@ use std::{
 use anyhow::{Context, Result, bail};
 
 /// The standard output of a program that succeeds.
-pub fn run(program: &Path, words: &[&str]) -> Result<String> {
+pub(crate) fn run(program: &Path, words: &[&str]) -> Result<String> {
     let mut command = Command::new(program);
     command.args(words).env_clear();
     let output = output(command)?;
@@ -20,7 +20,7 @@ pub fn run(program: &Path, words: &[&str]) -> Result<String> {
 }
 
 /// Runs a command without input.
-pub fn output(mut command: Command) -> Result<Output> {
+pub(crate) fn output(mut command: Command) -> Result<Output> {
     let failed = format!("failed to run {}", command.get_program().display());
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let child = harness::spawn_child(command).with_context(|| failed.clone())?;

@@ -12,7 +12,7 @@ use harness::wait_max;
 const POLL: Duration = Duration::from_millis(20);
 
 /// Asks until there is a value. An error ends the waiting at once. `what` completes "waiting until …".
-pub fn until_some<T>(what: &str, mut ask: impl FnMut() -> Result<Option<T>>) -> Result<T> {
+pub(crate) fn until_some<T>(what: &str, mut ask: impl FnMut() -> Result<Option<T>>) -> Result<T> {
     let begin = Instant::now();
     loop {
         if let Some(value) = ask()? {
@@ -26,7 +26,7 @@ pub fn until_some<T>(what: &str, mut ask: impl FnMut() -> Result<Option<T>>) -> 
 }
 
 /// Asks until the answer is not an error; the last error is the reason for giving up. `what` completes "waiting until …".
-pub fn until_ok<T>(what: &str, mut ask: impl FnMut() -> Result<T>) -> Result<T> {
+pub(crate) fn until_ok<T>(what: &str, mut ask: impl FnMut() -> Result<T>) -> Result<T> {
     let begin = Instant::now();
     loop {
         match ask() {

@@ -70,14 +70,15 @@ impl Disk for OsDisk {
 
     fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Box<dyn DiskFile>> {
         if mode == OpenMode::Read {
-            return Ok(Box::new(File::open(path)?));
+            return Ok(Box::new(OsFile { file: File::open(path)?, is_locked: false }));
         }
         let create = mode == OpenMode::Create;
         let file =
             fs::OpenOptions::new().read(true).write(true).create(create).truncate(false).mode(0o600).open(path)?;
         try_lock(&file)?;
+        let file = OsFile { file, is_locked: true };
         if create {
-            file.set_len(0)?;
+            file.set_size(0)?;
         }
         Ok(Box::new(file))
     }
@@ -95,15 +96,33 @@ impl Disk for OsDisk {
     }
 }
 
-impl DiskFile for File {
+/// A file of the operating system.
+#[derive(Debug)]
+struct OsFile {
+    file: File,
+    is_locked: bool,
+}
+
+impl Drop for OsFile {
+    /// Releases the lock. Closing the file would not be enough: a child process that another thread is just starting
+    /// holds a copy of every descriptor until it executes its program, and with it the lock.
+    fn drop(&mut self) {
+        if self.is_locked {
+            // If this fails, closing the file releases the lock.
+            let _ = unlock(&self.file);
+        }
+    }
+}
+
+impl DiskFile for OsFile {
     fn size(&self) -> io::Result<u64> {
-        Ok(self.metadata()?.len())
+        Ok(self.file.metadata()?.len())
     }
 
     fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {
         let mut done = 0;
         while done < buf.len() {
-            match FileExt::read_at(self, &mut buf[done..], offset + done as u64) {
+            match FileExt::read_at(&self.file, &mut buf[done..], offset + done as u64) {
                 Ok(0) => break,
                 Ok(n) => done += n,
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
@@ -114,11 +133,11 @@ impl DiskFile for File {
     }
 
     fn write_all_at(&self, buf: &[u8], offset: u64) -> io::Result<()> {
-        FileExt::write_all_at(self, buf, offset)
+        FileExt::write_all_at(&self.file, buf, offset)
     }
 
     fn set_size(&self, size: u64) -> io::Result<()> {
-        self.set_len(size)
+        self.file.set_len(size)
     }
 
     fn allocate(&self, size: u64) -> io::Result<()> {
@@ -128,20 +147,20 @@ impl DiskFile for File {
         #[cfg(target_os = "linux")]
         {
             use rustix::{fs::FallocateFlags, io::Errno};
-            match rustix::fs::fallocate(self, FallocateFlags::empty(), 0, size) {
+            match rustix::fs::fallocate(&self.file, FallocateFlags::empty(), 0, size) {
                 // Some file systems cannot reserve, and signals interrupt long reservations: a longer file will do.
                 Err(Errno::OPNOTSUPP | Errno::INTR) => {}
                 other => return Ok(other?),
             }
         }
-        if self.metadata()?.len() < size {
-            self.set_len(size)?;
+        if self.file.metadata()?.len() < size {
+            self.file.set_len(size)?;
         }
         Ok(())
     }
 
     fn sync_data(&self) -> io::Result<()> {
-        File::sync_data(self)
+        self.file.sync_data()
     }
 }
 
@@ -149,9 +168,25 @@ impl DiskFile for File {
 /// on Linux, flock elsewhere.
 #[cfg(target_os = "linux")]
 fn try_lock(file: &File) -> io::Result<()> {
+    match set_lock(file, libc::F_WRLCK) {
+        Err(error) if matches!(error.raw_os_error(), Some(libc::EAGAIN | libc::EACCES)) => {
+            Err(io::ErrorKind::WouldBlock.into())
+        }
+        answer => answer,
+    }
+}
+
+#[cfg(target_os = "linux")]
+fn unlock(file: &File) -> io::Result<()> {
+    set_lock(file, libc::F_UNLCK)
+}
+
+/// Sets the lock of the whole file to F_WRLCK or F_UNLCK without waiting.
+#[cfg(target_os = "linux")]
+fn set_lock(file: &File, kind: libc::c_int) -> io::Result<()> {
     use std::os::fd::AsRawFd;
     let lock = libc::flock {
-        l_type: libc::F_WRLCK as libc::c_short,
+        l_type: kind as libc::c_short,
         l_whence: libc::SEEK_SET as libc::c_short,
         l_start: 0,
         l_len: 0,
@@ -159,17 +194,34 @@ fn try_lock(file: &File) -> io::Result<()> {
     };
     // SAFETY: the descriptor is open for the whole call and `lock` is a complete `struct flock` that the kernel reads.
     let answer = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_OFD_SETLK, &lock) };
-    if answer == 0 {
-        return Ok(());
-    }
-    let error = io::Error::last_os_error();
-    match error.raw_os_error() {
-        Some(libc::EAGAIN | libc::EACCES) => Err(io::ErrorKind::WouldBlock.into()),
-        _ => Err(error),
-    }
+    if answer == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
 #[cfg(not(target_os = "linux"))]
 fn try_lock(file: &File) -> io::Result<()> {
     Ok(rustix::fs::flock(file, rustix::fs::FlockOperation::NonBlockingLockExclusive)?)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn unlock(file: &File) -> io::Result<()> {
+    Ok(rustix::fs::flock(file, rustix::fs::FlockOperation::Unlock)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A child process that another thread is starting holds copies of all descriptors for a moment.
+    #[test]
+    fn closing_a_file_releases_its_lock_although_a_copy_of_the_descriptor_is_open() {
+        let dir = harness::tempdir();
+        let path = dir.path().join("0.wal");
+        let file = fs::OpenOptions::new().create(true).truncate(false).write(true).open(&path).unwrap();
+        try_lock(&file).unwrap();
+        let copy = file.try_clone().unwrap();
+        assert_eq!(OsDisk.open(&path, OpenMode::Write).unwrap_err().kind(), io::ErrorKind::WouldBlock);
+        drop(OsFile { file, is_locked: true });
+        OsDisk.open(&path, OpenMode::Write).unwrap();
+        drop(copy);
+    }
 }

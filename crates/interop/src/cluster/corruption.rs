@@ -13,7 +13,7 @@ use super::{
     group::Group,
 };
 
-pub const SCENARIOS: &[Scenario] =
+pub(super) const SCENARIOS: &[Scenario] =
     &[Scenario { name: "corrupt: found by each check, as by real etcd", short: false, run: found }];
 
 /// The member that is harmed.

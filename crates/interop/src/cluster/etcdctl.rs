@@ -29,7 +29,7 @@ use super::{
     verdict,
 };
 
-pub const SCENARIOS: &[Scenario] =
+pub(super) const SCENARIOS: &[Scenario] =
     &[Scenario { name: "etcdctl: membership as with real etcd", short: true, run: compare }];
 
 /// Members count as healthy when they have been connected for this long.

@@ -15,9 +15,9 @@ use super::{
 };
 
 /// Small, so that a member that is away for seconds comes back by a snapshot of the database.
-pub const SHORT_LOG: [&str; 2] = ["--snapshot-count=100", "--snapshot-catchup-entries=20"];
+pub(crate) const SHORT_LOG: [&str; 2] = ["--snapshot-count=100", "--snapshot-catchup-entries=20"];
 
-pub const SCENARIOS: &[Scenario] = &[
+pub(crate) const SCENARIOS: &[Scenario] = &[
     Scenario { name: "ours: leader killed", short: true, run: leader_killed },
     Scenario { name: "ours: leader paused", short: true, run: leader_paused },
     Scenario { name: "ours: rolling restarts", short: true, run: rolling_restarts },
@@ -29,14 +29,14 @@ pub const SCENARIOS: &[Scenario] = &[
     Scenario { name: "ours: founded by two of three, killed", short: true, run: founded_by_two },
 ];
 
-pub fn ours(world: &World, base: &Path, flags: &[&str]) -> Result<(Group, Traffic)> {
+pub(crate) fn ours(world: &World, base: &Path, flags: &[&str]) -> Result<(Group, Traffic)> {
     let group = Group::found(base, &[&world.ours, &world.ours, &world.ours], flags)?;
     let traffic = Traffic::start(group.endpoints(), world.seed)?;
     pause(1000);
     Ok((group, traffic))
 }
 
-pub fn pause(ms: u64) {
+pub(crate) fn pause(ms: u64) {
     thread::sleep(Duration::from_millis(ms));
 }
 
@@ -119,14 +119,14 @@ fn follower_by_snapshot(world: &World, base: &Path) -> Result<Ending> {
 }
 
 /// Waits until the load has made that many revisions.
-pub fn away(group: &Group, n: usize, revisions: u64) -> Result<()> {
+pub(crate) fn away(group: &Group, n: usize, revisions: u64) -> Result<()> {
     let wanted = group.revision(n)? + revisions;
     until_some(&format!("the load has made {revisions} revisions"), || Ok((group.revision(n)? >= wanted).then_some(())))
 }
 
 /// Waits until a member has logged, after the first `from` bytes, that it took a snapshot from its leader. Lockgate and etcd
 /// log the same words.
-pub fn took_snapshot(member: &Member, from: usize) -> Result<()> {
+pub(crate) fn took_snapshot(member: &Member, from: usize) -> Result<()> {
     member.wait_log(from, &["applied snapshot", "received and saved database snapshot"])
 }
 
@@ -159,7 +159,7 @@ fn learner_promoted(world: &World, base: &Path) -> Result<Ending> {
 }
 
 /// The id of a new member, once it answers; a learner refuses most requests, but reports its status.
-pub fn learner_id(group: &Group, n: usize) -> Result<u64> {
+pub(crate) fn learner_id(group: &Group, n: usize) -> Result<u64> {
     let what = format!("{} reports its status", group.members[n].name);
     until_some(&what, || Ok(group.id(n).ok().filter(|id| *id != 0)))
 }

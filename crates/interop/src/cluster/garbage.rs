@@ -18,7 +18,8 @@ use super::{
     verdict,
 };
 
-pub const SCENARIOS: &[Scenario] = &[Scenario { name: "refused: garbage on the peer port", short: true, run: garbage }];
+pub(super) const SCENARIOS: &[Scenario] =
+    &[Scenario { name: "refused: garbage on the peer port", short: true, run: garbage }];
 
 /// An empty message is to member 0, for which Lockgate refuses it with 403; real etcd answers 500 and hangs up.
 const KNOWN: [&str; 1] = ["raft empty"];

@@ -19,7 +19,7 @@ use super::{
 const LATER: [&str; 7] =
     ["unhealthy", "not enough started", "in sync with leader", "leader", "timed out", "onnection", "os error"];
 
-pub struct Group {
+pub(crate) struct Group {
     pub members: Vec<Member>,
     pub base: PathBuf,
     /// Given to every member at every start.
@@ -27,24 +27,24 @@ pub struct Group {
 }
 
 impl Group {
-    pub fn new(base: &Path, flags: &[&str]) -> Group {
+    pub(crate) fn new(base: &Path, flags: &[&str]) -> Group {
         Group { members: Vec::new(), base: base.to_owned(), flags: flags.iter().map(|&flag| flag.to_owned()).collect() }
     }
 
     /// A new cluster of these programs on loopback, ready to serve.
-    pub fn found(base: &Path, programs: &[&Program], flags: &[&str]) -> Result<Group> {
+    pub(crate) fn found(base: &Path, programs: &[&Program], flags: &[&str]) -> Result<Group> {
         let hosts = vec![Host::default(); programs.len()];
         Group::found_at(base, programs, &hosts, flags)
     }
 
-    pub fn found_at(base: &Path, programs: &[&Program], hosts: &[Host], flags: &[&str]) -> Result<Group> {
+    pub(crate) fn found_at(base: &Path, programs: &[&Program], hosts: &[Host], flags: &[&str]) -> Result<Group> {
         let mut group = Group::prepare(base, programs, hosts, flags);
         group.begin()?;
         Ok(group)
     }
 
     /// Members that do not run yet.
-    pub fn prepare(base: &Path, programs: &[&Program], hosts: &[Host], flags: &[&str]) -> Group {
+    pub(crate) fn prepare(base: &Path, programs: &[&Program], hosts: &[Host], flags: &[&str]) -> Group {
         let mut group = Group::new(base, flags);
         for (n, (program, host)) in programs.iter().zip(hosts).enumerate() {
             group.members.push(Member::new(&format!("m{}", n + 1), program, base, host.clone()));
@@ -53,34 +53,34 @@ impl Group {
     }
 
     /// Starts all as a new cluster.
-    pub fn begin(&mut self) -> Result<()> {
+    pub(crate) fn begin(&mut self) -> Result<()> {
         for n in 0..self.members.len() {
             self.start_as(n, "new");
         }
         self.wait_ready()
     }
 
-    pub fn initial(&self) -> String {
+    pub(crate) fn initial(&self) -> String {
         self.members.iter().map(Member::entry).collect::<Vec<_>>().join(",")
     }
 
-    pub fn start_as(&mut self, n: usize, state: &str) {
+    pub(crate) fn start_as(&mut self, n: usize, state: &str) {
         let initial = self.initial();
         let flags: Vec<&str> = self.flags.iter().map(String::as_str).collect();
         self.members[n].start(&initial, state, &flags);
     }
 
     /// Starts a member on the dir that it has.
-    pub fn restart(&mut self, n: usize) {
+    pub(crate) fn restart(&mut self, n: usize) {
         self.start_as(n, "existing");
     }
 
-    pub fn endpoints(&self) -> Vec<String> {
+    pub(crate) fn endpoints(&self) -> Vec<String> {
         self.members.iter().map(Member::endpoint).collect()
     }
 
     /// Waits until each running member answers a linearizable read.
-    pub fn wait_ready(&mut self) -> Result<()> {
+    pub(crate) fn wait_ready(&mut self) -> Result<()> {
         for n in 0..self.members.len() {
             self.wait_member(n)?;
         }
@@ -89,7 +89,7 @@ impl Group {
 
     /// Waits until a member answers a linearizable read: it has applied what was committed before. Returns at once if the
     /// member does not run.
-    pub fn wait_member(&mut self, n: usize) -> Result<()> {
+    pub(crate) fn wait_member(&mut self, n: usize) -> Result<()> {
         let member = &mut self.members[n];
         if !member.running() {
             return Ok(());
@@ -110,25 +110,25 @@ impl Group {
         waited.with_context(|| last)
     }
 
-    pub fn status(&self, n: usize) -> Result<Value> {
+    pub(crate) fn status(&self, n: usize) -> Result<Value> {
         self.members[n].ask("/v3/maintenance/status", &json!({}))
     }
 
-    pub fn id(&self, n: usize) -> Result<u64> {
+    pub(crate) fn id(&self, n: usize) -> Result<u64> {
         number(&self.status(n)?["header"]["member_id"])
     }
 
-    pub fn revision(&self, n: usize) -> Result<u64> {
+    pub(crate) fn revision(&self, n: usize) -> Result<u64> {
         number(&self.status(n)?["header"]["revision"])
     }
 
     /// The member that leads, with the highest term, once there is one.
-    pub fn leader(&self) -> Result<usize> {
+    pub(crate) fn leader(&self) -> Result<usize> {
         self.leader_among(&|_| true)
     }
 
     /// The leader among the members that may be asked: others may be cut off or paused.
-    pub fn leader_among(&self, asked: &dyn Fn(usize) -> bool) -> Result<usize> {
+    pub(crate) fn leader_among(&self, asked: &dyn Fn(usize) -> bool) -> Result<usize> {
         until_some("a member leads", || {
             let mut best: Option<(u64, usize)> = None;
             for n in (0..self.members.len()).filter(|n| self.members[*n].running() && asked(*n)) {
@@ -141,7 +141,7 @@ impl Group {
         })
     }
 
-    pub fn follower(&self) -> Result<usize> {
+    pub(crate) fn follower(&self) -> Result<usize> {
         let leader = self.leader()?;
         let other = (0..self.members.len()).find(|n| *n != leader && self.members[*n].running());
         other.context("only one member runs")
@@ -172,14 +172,20 @@ impl Group {
     }
 
     /// Adds a member with an empty dir and starts it.
-    pub fn add(&mut self, name: &str, program: &Program, host: Host, learner: bool) -> Result<usize> {
+    pub(crate) fn add(&mut self, name: &str, program: &Program, host: Host, learner: bool) -> Result<usize> {
         let (n, _) = self.add_stopped(name, program, host, learner)?;
         self.start_as(n, "existing");
         Ok(n)
     }
 
     /// Adds a member that does not run; its place and id.
-    pub fn add_stopped(&mut self, name: &str, program: &Program, host: Host, learner: bool) -> Result<(usize, u64)> {
+    pub(crate) fn add_stopped(
+        &mut self,
+        name: &str,
+        program: &Program,
+        host: Host,
+        learner: bool,
+    ) -> Result<(usize, u64)> {
         let member = Member::new(name, program, &self.base, host);
         let body = json!({"peerURLs": [member.peer_url()], "isLearner": learner});
         let id = match self.change("/v3/cluster/member/add", &body, &["Peer URLs already exists"])? {
@@ -197,14 +203,14 @@ impl Group {
         number(&member.with_context(|| format!("no member has {peer_url}: {list}"))?["ID"])
     }
 
-    pub fn promote(&self, id: u64) -> Result<()> {
+    pub(crate) fn promote(&self, id: u64) -> Result<()> {
         let body = json!({"ID": id.to_string()});
         // The quote excludes the refusal of a learner that is not in sync.
         self.change("/v3/cluster/member/promote", &body, &["promote a learner member\""]).map(drop)
     }
 
     /// Takes a member out of the cluster and ends its process; its dir and log stay.
-    pub fn remove(&mut self, n: usize, id: u64) -> Result<Member> {
+    pub(crate) fn remove(&mut self, n: usize, id: u64) -> Result<Member> {
         let mut gone = self.members.remove(n);
         self.change("/v3/cluster/member/remove", &json!({"ID": id.to_string()}), &["member not found"])?;
         // A removed member ends by itself, sooner or later; it is not waited for.
@@ -212,7 +218,7 @@ impl Group {
         Ok(gone)
     }
 
-    pub fn move_leader(&self, to: usize) -> Result<()> {
+    pub(crate) fn move_leader(&self, to: usize) -> Result<()> {
         until_some(&format!("{} leads", self.members[to].name), || {
             let from = self.leader()?;
             if from == to {
@@ -227,30 +233,30 @@ impl Group {
         })
     }
 
-    pub fn cluster_version(&self, n: usize) -> Result<String> {
+    pub(crate) fn cluster_version(&self, n: usize) -> Result<String> {
         let version: Value = serde_json::from_str(&self.members[n].get("/version")?)?;
         Ok(version["etcdcluster"].as_str().unwrap_or_default().to_owned())
     }
 
-    pub fn storage_version(&self, n: usize) -> Result<String> {
+    pub(crate) fn storage_version(&self, n: usize) -> Result<String> {
         Ok(self.status(n)?["storageVersion"].as_str().unwrap_or_default().to_owned())
     }
 
     /// Every running member's hash at the same revision, which all have reached.
-    pub fn hashes(&self) -> Result<Vec<(String, String)>> {
+    pub(crate) fn hashes(&self) -> Result<Vec<(String, String)>> {
         let running: Vec<usize> = (0..self.members.len()).filter(|n| self.members[*n].running()).collect();
         let revision = self.wait_level(&running)?;
         running.iter().map(|n| Ok((self.members[*n].name.clone(), self.hash(*n, revision)?))).collect()
     }
 
     /// A member's hash at a revision that it has reached.
-    pub fn hash(&self, n: usize, revision: u64) -> Result<String> {
+    pub(crate) fn hash(&self, n: usize, revision: u64) -> Result<String> {
         let answer = self.members[n].ask("/v3/maintenance/hashkv", &json!({"revision": revision}))?;
         Ok(format!("{} since {} at {revision}", answer["hash"], answer["compact_revision"]))
     }
 
     /// Fails if two running members have different hashes at the same revision; else returns the hashes.
-    pub fn check_hashes(&self) -> Result<Vec<(String, String)>> {
+    pub(crate) fn check_hashes(&self) -> Result<Vec<(String, String)>> {
         let hashes = self.hashes()?;
         ensure!(hashes.windows(2).all(|pair| pair[0].1 == pair[1].1), "members have different hashes: {hashes:?}");
         Ok(hashes)
@@ -266,7 +272,7 @@ impl Group {
     }
 
     /// SIGKILL for all members.
-    pub fn stop_all(&mut self) {
+    pub(crate) fn stop_all(&mut self) {
         self.members.iter_mut().for_each(Member::kill);
     }
 }

@@ -23,14 +23,14 @@ const ANSWER_MAX: Duration = Duration::from_secs(7);
 
 /// Where a member runs.
 #[derive(Clone, Debug, Default)]
-pub struct Host {
+pub(crate) struct Host {
     /// `None`: on loopback.
     pub ip: Option<String>,
     /// The namespace that the process runs in.
     pub netns: Option<String>,
 }
 
-pub struct Member {
+pub(crate) struct Member {
     /// Killed before its ports are released.
     process: Option<Process>,
     pub name: String,
@@ -45,7 +45,7 @@ pub struct Member {
 }
 
 impl Member {
-    pub fn new(name: &str, program: &Program, base: &Path, host: Host) -> Member {
+    pub(crate) fn new(name: &str, program: &Program, base: &Path, host: Host) -> Member {
         Member {
             process: None,
             name: name.to_owned(),
@@ -60,7 +60,7 @@ impl Member {
     }
 
     /// A member on the same ports and dir that does not run.
-    pub fn twin(&self) -> Member {
+    pub(crate) fn twin(&self) -> Member {
         Member {
             process: None,
             name: self.name.clone(),
@@ -79,29 +79,29 @@ impl Member {
     }
 
     /// `host:port` for clients.
-    pub fn endpoint(&self) -> String {
+    pub(crate) fn endpoint(&self) -> String {
         format!("{}:{}", self.ip(), self.client.number())
     }
 
-    pub fn client_url(&self) -> String {
+    pub(crate) fn client_url(&self) -> String {
         format!("http://{}", self.endpoint())
     }
 
     /// `host:port` for other members.
-    pub fn peer_endpoint(&self) -> String {
+    pub(crate) fn peer_endpoint(&self) -> String {
         format!("{}:{}", self.ip(), self.peer.number())
     }
 
-    pub fn peer_url(&self) -> String {
+    pub(crate) fn peer_url(&self) -> String {
         format!("http://{}", self.peer_endpoint())
     }
 
     /// This member's part of `--initial-cluster`.
-    pub fn entry(&self) -> String {
+    pub(crate) fn entry(&self) -> String {
         format!("{}={}", self.name, self.peer_url())
     }
 
-    pub fn start(&mut self, initial: &str, state: &str, flags: &[&str]) {
+    pub(crate) fn start(&mut self, initial: &str, state: &str, flags: &[&str]) {
         let mut command = match &self.host.netns {
             None => Command::new(&self.program.path),
             Some(netns) => {
@@ -124,43 +124,43 @@ impl Member {
         self.process = Some(Process::start_appending(command, &self.log));
     }
 
-    pub fn running(&self) -> bool {
+    pub(crate) fn running(&self) -> bool {
         self.process.is_some()
     }
 
     /// SIGKILL, as a crash of the process.
-    pub fn kill(&mut self) {
+    pub(crate) fn kill(&mut self) {
         if let Some(mut process) = self.process.take() {
             process.kill();
         }
     }
 
     /// SIGTERM; it must end by itself. Returns how long that took.
-    pub fn stop(&mut self) -> Result<Duration> {
+    pub(crate) fn stop(&mut self) -> Result<Duration> {
         let start = Instant::now();
         self.signal(Signal::TERM)?;
         self.wait_end()?;
         Ok(start.elapsed())
     }
 
-    pub fn signal(&self, signal: Signal) -> Result<()> {
+    pub(crate) fn signal(&self, signal: Signal) -> Result<()> {
         let process = self.process.as_ref().with_context(|| format!("{} does not run", self.name))?;
         process.signal(signal);
         Ok(())
     }
 
     /// Waits until the process has ended by itself.
-    pub fn wait_end(&mut self) -> Result<ExitStatus> {
+    pub(crate) fn wait_end(&mut self) -> Result<ExitStatus> {
         until_some(&format!("{} ends", self.name), || Ok(self.try_end()))
     }
 
     /// Whether the process runs. An exit status remains for [`Member::try_end`].
-    pub fn alive(&mut self) -> bool {
+    pub(crate) fn alive(&mut self) -> bool {
         self.process.as_mut().is_some_and(|process| !process.has_ended())
     }
 
     /// How the process ended, if it has.
-    pub fn try_end(&mut self) -> Option<ExitStatus> {
+    pub(crate) fn try_end(&mut self) -> Option<ExitStatus> {
         let status = self.process.as_mut()?.status();
         if status.is_some() {
             self.process = None;
@@ -168,13 +168,13 @@ impl Member {
         status
     }
 
-    pub fn ask(&self, path: &str, body: &Value) -> Result<Value> {
+    pub(crate) fn ask(&self, path: &str, body: &Value) -> Result<Value> {
         self.ask_within(wait_max(), path, body)
     }
 
     /// Asks for something that is asked for again if there is no answer: real etcd never answers a change of members whose
     /// proposal was lost with its leader.
-    pub fn ask_again_later(&self, path: &str, body: &Value) -> Result<Value> {
+    pub(crate) fn ask_again_later(&self, path: &str, body: &Value) -> Result<Value> {
         self.ask_within(ANSWER_MAX, path, body)
     }
 
@@ -189,24 +189,24 @@ impl Member {
     }
 
     /// Asks until the request succeeds: an election or a loaded machine may delay the answer beyond the server's own limit.
-    pub fn ask_until_ok(&self, path: &str, body: &Value) -> Result<Value> {
+    pub(crate) fn ask_until_ok(&self, path: &str, body: &Value) -> Result<Value> {
         until_ok(&format!("{} answers {path}", self.name), || self.ask_again_later(path, body))
     }
 
-    pub fn get(&self, path: &str) -> Result<String> {
+    pub(crate) fn get(&self, path: &str) -> Result<String> {
         Ok(Http::connect(&self.endpoint())?.get(path)?.body)
     }
 
-    pub fn log_text(&self) -> String {
+    pub(crate) fn log_text(&self) -> String {
         String::from_utf8_lossy(&fs::read(&self.log).unwrap_or_default()).into_owned()
     }
 
-    pub fn log_tail(&self) -> String {
+    pub(crate) fn log_tail(&self) -> String {
         harness::tail(&self.log_text())
     }
 
     /// Waits until the log contains one of `texts` after its first `from` bytes.
-    pub fn wait_log(&self, from: usize, texts: &[&str]) -> Result<()> {
+    pub(crate) fn wait_log(&self, from: usize, texts: &[&str]) -> Result<()> {
         until_some(&format!("{} logs one of {texts:?}", self.name), || {
             let log = self.log_text();
             let log = log.get(from..).unwrap_or_default();

@@ -15,7 +15,7 @@ use super::{
     verdict,
 };
 
-pub const SCENARIOS: &[Scenario] = &[
+pub(crate) const SCENARIOS: &[Scenario] = &[
     Scenario { name: "mixed: two etcd, one ours", short: true, run: two_etcd },
     Scenario { name: "mixed: one etcd, two ours", short: false, run: one_etcd },
     Scenario { name: "mixed: etcd replaced one by one by ours", short: true, run: all_replaced },
@@ -77,12 +77,12 @@ fn by_snapshot(group: &mut Group, leader: usize, away_one: usize) -> Result<()> 
 
 /// Waits until all members have the cluster version. A leader that could not ask all members at once decides again four
 /// seconds later, and each member hears of a decision when it applies it.
-pub fn wait_version(group: &Group, version: &str) -> Result<()> {
+pub(crate) fn wait_version(group: &Group, version: &str) -> Result<()> {
     until_ok(&format!("the cluster version is {version}"), || stays(group, version))
 }
 
 /// Fails if a member has another cluster version now.
-pub fn stays(group: &Group, version: &str) -> Result<()> {
+pub(crate) fn stays(group: &Group, version: &str) -> Result<()> {
     for n in 0..group.members.len() {
         let found = group.cluster_version(n)?;
         ensure!(found == version, "{} says cluster version {found}, not {version}", group.members[n].name);

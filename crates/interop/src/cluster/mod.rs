@@ -34,7 +34,7 @@ use table::{Row, print_table};
 use verdict::Figures;
 
 #[derive(clap::Args)]
-pub struct Args {
+pub(crate) struct Args {
     /// Every scenario, in its long form
     #[arg(long)]
     pub all: bool,
@@ -50,7 +50,7 @@ pub struct Args {
 }
 
 /// The programs and choices that scenarios use.
-pub struct World {
+pub(crate) struct World {
     pub ours: Program,
     pub etcd: Program,
     pub etcdctl: PathBuf,
@@ -62,7 +62,7 @@ pub struct World {
 }
 
 /// How a scenario ended that did not fail.
-pub enum Ending {
+pub(crate) enum Ending {
     Well(String),
     /// This machine does not allow it: why.
     Skipped(String),
@@ -75,7 +75,7 @@ impl From<Figures> for Ending {
 }
 
 /// A scenario: its name, whether the short form has it, and what it does in a directory of its own.
-pub struct Scenario {
+pub(crate) struct Scenario {
     pub name: &'static str,
     pub short: bool,
     pub run: fn(&World, &Path) -> Result<Ending>,
@@ -100,18 +100,18 @@ fn scenarios() -> Vec<Scenario> {
 }
 
 impl Scenario {
-    pub fn copy(&self) -> Scenario {
+    pub(crate) fn copy(&self) -> Scenario {
         Scenario { ..*self }
     }
 }
 
-pub fn run(args: &Args) -> Result<ExitCode> {
+pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let world = World::new(args.lockgate.as_deref(), args.seed, args.all)?;
     Ok(run_all(&world, &scenarios(), args.only.as_deref()))
 }
 
 /// Runs those that are wanted, one after the other, and prints the table.
-pub fn run_all(world: &World, scenarios: &[Scenario], only: Option<&str>) -> ExitCode {
+pub(crate) fn run_all(world: &World, scenarios: &[Scenario], only: Option<&str>) -> ExitCode {
     println!("SEED {}", world.seed);
     let wanted = |scenario: &&Scenario| match only {
         Some(only) => scenario.name.contains(only),
@@ -127,7 +127,7 @@ pub fn run_all(world: &World, scenarios: &[Scenario], only: Option<&str>) -> Exi
 
 impl World {
     /// With the server given, or a release build of this workspace.
-    pub fn new(lockgate: Option<&Path>, seed: u64, all: bool) -> Result<World> {
+    pub(crate) fn new(lockgate: Option<&Path>, seed: u64, all: bool) -> Result<World> {
         let cache = harness::peers_dir();
         let find = |name: &str| peer::find(&cache, peer::ETCD, name);
         let (etcd, etcdctl, etcdutl) = (find("etcd")?, find("etcdctl")?, find("etcdutl")?);

@@ -30,7 +30,7 @@ done
 ip link del "$1b""#;
 
 /// A bridge with hosts. Dropping it removes all of them.
-pub struct Net {
+pub(super) struct Net {
     number: u32,
     hosts: usize,
     _removal: AtEnd,
@@ -38,7 +38,7 @@ pub struct Net {
 
 impl Net {
     /// A bridge with that many hosts; an error says what this machine does not allow.
-    pub fn new(hosts: usize) -> Result<Net> {
+    pub(super) fn new(hosts: usize) -> Result<Net> {
         let number = reserve()?;
         let removal = AtEnd::run(REMOVE, &[&tag(number), &hosts.to_string()]);
         let net = Net { number, hosts, _removal: removal };
@@ -63,11 +63,11 @@ impl Net {
         ip(&["-n", &netns, "link", "set", "lo", "up"])
     }
 
-    pub fn host(&self, n: usize) -> Host {
+    pub(super) fn host(&self, n: usize) -> Host {
         Host { ip: Some(self.ip(n)), netns: Some(self.netns(n)) }
     }
 
-    pub fn hosts(&self) -> Vec<Host> {
+    pub(super) fn hosts(&self) -> Vec<Host> {
         (0..self.hosts).map(|n| self.host(n)).collect()
     }
 
@@ -84,30 +84,30 @@ impl Net {
     }
 
     /// Pulls the plug: neither members nor clients reach the host.
-    pub fn unplug(&self, n: usize) -> Result<()> {
+    pub(super) fn unplug(&self, n: usize) -> Result<()> {
         ip(&["link", "set", &self.link(n), "down"])
     }
 
-    pub fn plug(&self, n: usize) -> Result<()> {
+    pub(super) fn plug(&self, n: usize) -> Result<()> {
         ip(&["link", "set", &self.link(n), "up"])
     }
 
     /// Packets from one host to the other are lost; the other direction and clients are not affected.
-    pub fn lose(&self, from: usize, to: usize) -> Result<()> {
+    pub(super) fn lose(&self, from: usize, to: usize) -> Result<()> {
         let (netns, to) = (self.netns(from), self.ip(to));
         ip(&["-n", &netns, "neigh", "replace", &to, "lladdr", NOWHERE, "dev", "eth0", "nud", "permanent"])
     }
 
-    pub fn heal(&self, from: usize, to: usize) -> Result<()> {
+    pub(super) fn heal(&self, from: usize, to: usize) -> Result<()> {
         ip(&["-n", &self.netns(from), "neigh", "del", &self.ip(to), "dev", "eth0"])
     }
 
     /// Cuts a host off from the other hosts, both ways; clients still reach it.
-    pub fn isolate(&self, n: usize) -> Result<()> {
+    pub(super) fn isolate(&self, n: usize) -> Result<()> {
         self.with_others(n, &|from, to| self.lose(from, to))
     }
 
-    pub fn rejoin(&self, n: usize) -> Result<()> {
+    pub(super) fn rejoin(&self, n: usize) -> Result<()> {
         self.with_others(n, &|from, to| self.heal(from, to))
     }
 
@@ -120,7 +120,7 @@ impl Net {
     }
 
     /// Slows the host's link down: by delay if this kernel has netem, else by rate. Returns which.
-    pub fn slow(&self, n: usize) -> Result<&'static str> {
+    pub(super) fn slow(&self, n: usize) -> Result<&'static str> {
         let link = self.link(n);
         let netem = ["qdisc", "add", "dev", &link, "root", "netem", "delay", "80ms", "30ms"];
         if run("tc", &netem).is_ok() {
@@ -133,7 +133,7 @@ impl Net {
         Ok("256 kbit/s, no netem here")
     }
 
-    pub fn unslow(&self, n: usize) -> Result<()> {
+    pub(super) fn unslow(&self, n: usize) -> Result<()> {
         run("tc", &["qdisc", "del", "dev", &self.link(n), "root"])
     }
 }

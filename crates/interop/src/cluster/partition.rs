@@ -6,7 +6,7 @@ use anyhow::{Context, Result, ensure};
 
 use super::{Ending, Scenario, World, faults::pause, group::Group, netns::Net, traffic::Traffic, verdict};
 
-pub const SCENARIOS: &[Scenario] = &[
+pub(super) const SCENARIOS: &[Scenario] = &[
     Scenario { name: "netns: leader unplugged", short: true, run: unplugged },
     Scenario { name: "netns: leader cut from members, not clients", short: true, run: isolated },
     Scenario { name: "netns: leader mute (one way)", short: false, run: mute },

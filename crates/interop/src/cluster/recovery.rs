@@ -12,7 +12,8 @@ use tokio::sync::mpsc;
 
 use super::{super::server::Program, Ending, Scenario, World, group::Group, traffic::connect};
 
-pub const SCENARIOS: &[Scenario] = &[Scenario { name: "recovery after leader loss", short: false, run: recovery }];
+pub(super) const SCENARIOS: &[Scenario] =
+    &[Scenario { name: "recovery after leader loss", short: false, run: recovery }];
 
 const ROUNDS: usize = 5;
 /// A write is begun through each of the others this often.

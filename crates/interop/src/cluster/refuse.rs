@@ -14,7 +14,7 @@ use super::{
     verdict,
 };
 
-pub const SCENARIOS: &[Scenario] = &[
+pub(super) const SCENARIOS: &[Scenario] = &[
     Scenario { name: "refused: bad starts, as real etcd", short: true, run: bad_starts },
     Scenario { name: "refused: older etcd, older cluster", short: true, run: other_versions },
 ];

@@ -21,7 +21,7 @@ use super::{
     verdict,
 };
 
-pub const SCENARIOS: &[Scenario] = &[
+pub(crate) const SCENARIOS: &[Scenario] = &[
     Scenario { name: "ours: disk full on one member", short: true, run: disk_full },
     Scenario { name: "ours: --force-new-cluster", short: false, run: force_new_cluster },
     Scenario { name: "ours: restored by lockgateutl", short: false, run: restored_by_ours },

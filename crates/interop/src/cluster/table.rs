@@ -6,7 +6,7 @@ use anyhow::Result;
 
 use super::Ending;
 
-pub struct Row {
+pub(super) struct Row {
     pub name: &'static str,
     pub took: Duration,
     pub ending: Result<Ending>,
@@ -14,7 +14,7 @@ pub struct Row {
 
 impl Row {
     /// Outcome, time, and what there is to say.
-    pub fn line(&self) -> String {
+    pub(super) fn line(&self) -> String {
         let (outcome, text) = match &self.ending {
             Ok(Ending::Well(text)) => ("ok", text.clone()),
             Ok(Ending::Skipped(why)) => ("SKIPPED", why.clone()),
@@ -25,7 +25,7 @@ impl Row {
 }
 
 /// Prints all rows; whether all is well. With `strict` a scenario that could not be run fails the run.
-pub fn print_table(rows: &[Row], strict: bool) -> bool {
+pub(super) fn print_table(rows: &[Row], strict: bool) -> bool {
     println!();
     for row in rows {
         println!("{:<44} | {}", row.name, row.line().lines().next().unwrap_or_default());

@@ -20,7 +20,7 @@ use super::super::wait::until_some;
 
 const WORKERS: u64 = 8;
 /// Keys that all work on; few, so that they meet.
-pub const SHARED: u64 = 5;
+pub(crate) const SHARED: u64 = 5;
 /// Short, so that a client does not stay with a member that is gone.
 const ANSWER_MAX: Duration = Duration::from_millis(800);
 const PAUSE: Duration = Duration::from_millis(4);
@@ -29,7 +29,7 @@ const REST: Duration = Duration::from_millis(1000);
 
 /// A client's request for one shared key.
 #[derive(Clone, Copy, Debug)]
-pub struct Event {
+pub(crate) struct Event {
     pub key: u64,
     pub operation: Operation,
     /// The answer says that it has written.
@@ -39,25 +39,25 @@ pub struct Event {
 }
 
 #[derive(Default)]
-pub struct History {
+pub(crate) struct History {
     pub events: Vec<Event>,
     /// Keys that are written once: the revision, unless no answer came.
     pub single: BTreeMap<String, Option<u64>>,
 }
 
 impl History {
-    pub fn acknowledged(&self) -> usize {
+    pub(crate) fn acknowledged(&self) -> usize {
         let shared = self.events.iter().filter(|event| event.wrote).count();
         shared + self.single.values().flatten().count()
     }
 
-    pub fn unknown(&self) -> usize {
+    pub(crate) fn unknown(&self) -> usize {
         let open = |event: &&Event| event.operation.answer.is_none() && event.operation.effect != Effect::Read;
         self.events.iter().filter(open).count() + self.single.values().filter(|revision| revision.is_none()).count()
     }
 }
 
-pub struct Traffic {
+pub(crate) struct Traffic {
     runtime: Runtime,
     workers: Vec<JoinHandle<History>>,
     shared: Arc<Shared>,
@@ -86,7 +86,7 @@ impl Shared {
 }
 
 impl Traffic {
-    pub fn start(endpoints: Vec<String>, seed: u64) -> Result<Traffic> {
+    pub(crate) fn start(endpoints: Vec<String>, seed: u64) -> Result<Traffic> {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
         let (stop, hold, busy, acknowledged) = Default::default();
         let clock = Instant::now();
@@ -102,27 +102,27 @@ impl Traffic {
     }
 
     /// Members have come or gone.
-    pub fn set_endpoints(&self, endpoints: Vec<String>) {
+    pub(crate) fn set_endpoints(&self, endpoints: Vec<String>) {
         *self.shared.endpoints.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = endpoints;
     }
 
     /// Sends nothing more until `resume`, and returns when nothing is under way.
-    pub fn hold(&self) -> Result<()> {
+    pub(crate) fn hold(&self) -> Result<()> {
         self.shared.hold.store(true, Ordering::SeqCst);
         until_some("no request is under way", || Ok((self.shared.busy.load(Ordering::SeqCst) == 0).then_some(())))
     }
 
-    pub fn resume(&self) {
+    pub(crate) fn resume(&self) {
         self.shared.hold.store(false, Ordering::SeqCst);
     }
 
     /// Waits until so many writes were acknowledged since the start.
-    pub fn wait_acknowledged(&self, count: usize) -> Result<()> {
+    pub(crate) fn wait_acknowledged(&self, count: usize) -> Result<()> {
         let acknowledged = || self.shared.acknowledged.load(Ordering::Relaxed);
         until_some(&format!("{count} writes are acknowledged"), || Ok((acknowledged() >= count).then_some(())))
     }
 
-    pub fn stop(self) -> Result<Finished> {
+    pub(crate) fn stop(self) -> Result<Finished> {
         self.shared.stop.store(true, Ordering::Relaxed);
         let mut history = History::default();
         for worker in self.workers {
@@ -135,7 +135,7 @@ impl Traffic {
 }
 
 /// A history at its end, and what is needed to read what it has left behind.
-pub struct Finished {
+pub(crate) struct Finished {
     pub runtime: Runtime,
     pub history: History,
     /// After every event.
@@ -245,12 +245,12 @@ impl Worker {
     }
 }
 
-pub async fn connect(endpoint: &str, limit: Duration) -> client::Result<Client> {
+pub(crate) async fn connect(endpoint: &str, limit: Duration) -> client::Result<Client> {
     let options = ConnectOptions::new().dial_timeout(limit / 2).request_timeout(limit);
     Client::connect([endpoint], options).await
 }
 
-pub fn shared_key(key: u64) -> String {
+pub(crate) fn shared_key(key: u64) -> String {
     format!("shared/{key}")
 }
 
@@ -297,7 +297,7 @@ async fn swap(client: &Client, key: &str, expected: Option<Value>, new: Value) -
     Ok(Answer { seen: Some(value_of(&range.unwrap_or_default().kvs)), wrote: false, revision })
 }
 
-pub fn value_of(kvs: &[client::mvccpb::KeyValue]) -> Option<Value> {
+pub(crate) fn value_of(kvs: &[client::mvccpb::KeyValue]) -> Option<Value> {
     let text = kvs.first().map(|kv| String::from_utf8_lossy(&kv.value).into_owned());
     // A value that nobody wrote fails the check as such.
     text.map(|text| text.parse().unwrap_or(u64::MAX))

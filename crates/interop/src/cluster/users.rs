@@ -17,7 +17,7 @@ use super::{
     verdict,
 };
 
-pub const SCENARIOS: &[Scenario] = &[
+pub(super) const SCENARIOS: &[Scenario] = &[
     Scenario { name: "mixed: users on etcd and ours", short: true, run: on_both },
     Scenario { name: "ours: users", short: false, run: on_ours },
 ];

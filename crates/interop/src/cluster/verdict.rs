@@ -17,7 +17,7 @@ const ACKNOWLEDGED_MIN: usize = 51;
 
 /// Counts of a run that went well.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Figures {
+pub(crate) struct Figures {
     pub operations: usize,
     pub acknowledged: usize,
     pub unknown: usize,
@@ -36,7 +36,7 @@ impl fmt::Display for Figures {
 }
 
 /// Ends the load and compares the cluster with all answers that clients got.
-pub fn finish(traffic: Traffic, group: &mut Group) -> Result<Figures> {
+pub(crate) fn finish(traffic: Traffic, group: &mut Group) -> Result<Figures> {
     group.wait_ready().context("under the load")?;
     traffic.wait_acknowledged(ACKNOWLEDGED_MIN).context("a load that nobody answers proves nothing")?;
     let mut finished = traffic.stop()?;
@@ -139,7 +139,7 @@ fn check_order(events: &[Event]) -> Result<()> {
     Ok(())
 }
 
-pub fn check_logs(group: &Group) -> Result<()> {
+pub(crate) fn check_logs(group: &Group) -> Result<()> {
     for member in &group.members {
         let log = member.log_text();
         let bad = |line: &&str| {

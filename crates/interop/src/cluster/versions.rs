@@ -17,7 +17,7 @@ use super::{
     verdict,
 };
 
-pub const SCENARIOS: &[Scenario] = &[
+pub(super) const SCENARIOS: &[Scenario] = &[
     Scenario { name: "versions: etcd to ours and back, twice", short: true, run: there_and_back },
     Scenario { name: "versions: turned round on the way up", short: false, run: turned_on_the_way_up },
     Scenario { name: "versions: turned round on the way down", short: false, run: turned_on_the_way_down },
@@ -26,7 +26,7 @@ pub const SCENARIOS: &[Scenario] = &[
 ];
 
 /// Lockgate with every cluster feature wanted, so that the log holds what etcd could not read.
-pub fn gated(world: &World) -> Program {
+pub(super) fn gated(world: &World) -> Program {
     let mut ours = world.ours.clone();
     ours.flags.push("--cluster-feature-gates=AllAlpha=true".into());
     ours
@@ -41,7 +41,7 @@ fn start(world: &World, base: &Path, program: &Program) -> Result<(Group, Traffi
 }
 
 /// Stops a member and starts another program on its dir.
-pub fn swap(group: &mut Group, n: usize, program: &Program) -> Result<()> {
+pub(super) fn swap(group: &mut Group, n: usize, program: &Program) -> Result<()> {
     group.members[n].stop()?;
     group.members[n].program = program.clone();
     group.restart(n);
@@ -54,7 +54,7 @@ fn swap_all(group: &mut Group, program: &Program) -> Result<()> {
     (0..group.members.len()).try_for_each(|n| swap(group, n, program))
 }
 
-pub fn is_at(group: &Group, version: &str) -> Result<()> {
+pub(super) fn is_at(group: &Group, version: &str) -> Result<()> {
     stays(group, version)?;
     for n in 0..group.members.len() {
         let found = group.storage_version(n)?;
@@ -64,7 +64,7 @@ pub fn is_at(group: &Group, version: &str) -> Result<()> {
 }
 
 /// Waits until all members have this cluster version and this storage version.
-pub fn wait_at(group: &Group, version: &str) -> Result<()> {
+pub(super) fn wait_at(group: &Group, version: &str) -> Result<()> {
     until_ok(&format!("all members are at {version}"), || is_at(group, version))
 }
 
@@ -91,7 +91,7 @@ fn downgrade(group: &Group, action: &str, version: &str) -> Result<()> {
     group.members[0].ask("/v3/maintenance/downgrade", &body).map(drop)
 }
 
-pub fn go_down(group: &Group) -> Result<()> {
+pub(super) fn go_down(group: &Group) -> Result<()> {
     downgrade(group, "ENABLE", "3.7.0")?;
     wait_at(group, "3.7.0")
 }

@@ -14,7 +14,7 @@ use super::{
     versions::{gated, go_down, swap, wait_at},
 };
 
-pub const SCENARIOS: &[Scenario] =
+pub(super) const SCENARIOS: &[Scenario] =
     &[Scenario { name: "versions: a full store with a learner, up and down", short: false, run: full }];
 
 const KEYS: usize = 100_000;

@@ -18,7 +18,7 @@ use super::{
     gated::{Gated, INCREMENT, increment},
 };
 
-pub const SCENARIOS: &[Scenario] =
+pub(super) const SCENARIOS: &[Scenario] =
     &[Scenario { name: "bad starts: refused, dir untouched", short: true, run: refused }];
 
 /// The flag, its value, and what must be said.

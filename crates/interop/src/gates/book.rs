@@ -9,7 +9,7 @@ use super::super::{cluster::member::Member, load::number};
 
 /// One member's answer, from its own state.
 #[derive(Clone, Debug)]
-pub struct Seen {
+pub(super) struct Seen {
     pub member: String,
     /// The entry that the rest is as of.
     pub applied: u64,
@@ -20,7 +20,7 @@ pub struct Seen {
 
 /// The state that must be equal on all members at an equal index.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct State {
+pub(super) struct State {
     pub version: String,
     pub gate_index: u64,
     pub relevant_index: u64,
@@ -31,7 +31,7 @@ pub struct State {
 
 /// A member's proposal for one feature.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Said {
+pub(super) struct Said {
     pub is_learner: bool,
     /// `None`: it has not proposed for this cluster version. A feature that it does not know is off.
     pub on: Option<bool>,
@@ -39,7 +39,7 @@ pub struct Said {
 
 /// One change of the gate.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Change {
+pub(super) struct Change {
     pub index: u64,
     pub cause: String,
     pub member: u64,
@@ -48,7 +48,7 @@ pub struct Change {
 }
 
 impl Seen {
-    pub fn ask(member: &Member) -> Result<Seen> {
+    pub(super) fn ask(member: &Member) -> Result<Seen> {
         let answer = member.ask("/v3/maintenance/featuregate", &json!({"serializable": true}))?;
         Seen::read(&member.name, &answer).with_context(|| format!("{} answered {answer}", member.name))
     }
@@ -77,21 +77,21 @@ impl Seen {
         Ok(Seen { member: member.to_owned(), applied: index("applied_index")?, state, reasons })
     }
 
-    pub fn is_on(&self, feature: &str) -> bool {
+    pub(super) fn is_on(&self, feature: &str) -> bool {
         self.state.on.contains(feature)
     }
 
     /// The proposal of each voter, in the order of ids.
-    pub fn voters(&self, feature: &str) -> Vec<Option<bool>> {
+    pub(super) fn voters(&self, feature: &str) -> Vec<Option<bool>> {
         let said = self.state.proposals.get(feature).into_iter().flat_map(BTreeMap::values);
         said.filter(|said| !said.is_learner).map(|said| said.on).collect()
     }
 
-    pub fn said(&self, feature: &str, id: u64) -> Option<bool> {
+    pub(super) fn said(&self, feature: &str, id: u64) -> Option<bool> {
         self.state.proposals.get(feature)?.get(&id)?.on
     }
 
-    pub fn reasons(&self, feature: &str) -> String {
+    pub(super) fn reasons(&self, feature: &str) -> String {
         self.reasons.get(feature).map(|reasons| reasons.join("; ")).unwrap_or_default()
     }
 
@@ -116,7 +116,7 @@ impl Said {
 }
 
 /// All changes that a member remembers.
-pub fn history(member: &Member) -> Result<Vec<Change>> {
+pub(super) fn history(member: &Member) -> Result<Vec<Change>> {
     let answer = member.ask("/v3/maintenance/featuregate/history", &json!({}))?;
     list(&answer["result"]["changes"]).iter().map(change).collect()
 }
@@ -130,14 +130,14 @@ fn change(value: &Value) -> Result<Change> {
 
 /// Every answer of every member of one cluster, by the index it is as of.
 #[derive(Default)]
-pub struct Book {
+pub(super) struct Book {
     pages: BTreeMap<u64, (String, State)>,
     pub answers: usize,
 }
 
 impl Book {
     /// Two members that say different things of one index are a broken cluster, whenever they say it.
-    pub fn note(&mut self, seen: &Seen) -> Result<()> {
+    pub(super) fn note(&mut self, seen: &Seen) -> Result<()> {
         seen.check()?;
         self.answers += 1;
         match self.pages.get(&seen.applied) {
@@ -153,7 +153,7 @@ impl Book {
     }
 
     /// Indices of which answers were seen.
-    pub fn indices(&self) -> usize {
+    pub(super) fn indices(&self) -> usize {
         self.pages.len()
     }
 }

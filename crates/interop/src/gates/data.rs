@@ -10,7 +10,7 @@ use super::{
     leases,
 };
 
-pub const SCENARIOS: &[Scenario] =
+pub(super) const SCENARIOS: &[Scenario] =
     &[Scenario { name: "data: each feature on, off, on again", short: true, run: on_off_on }];
 
 const BOTH: &str = "AtomicIncrement=true,PersistedLeaseCheckpoints=true";

@@ -11,7 +11,7 @@ use super::{
     log::{self, Ours},
 };
 
-pub const SCENARIOS: &[Scenario] = &[
+pub(super) const SCENARIOS: &[Scenario] = &[
     Scenario { name: "flips: leader killed between steps", short: true, run: leader_killed },
     Scenario { name: "flips: leader paused between steps", short: false, run: leader_paused },
 ];

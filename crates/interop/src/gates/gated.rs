@@ -27,20 +27,20 @@ use super::{
 };
 
 /// The feature whose flags are changed most.
-pub const INCREMENT: &str = "AtomicIncrement";
-pub const CHECKPOINTS: &str = "PersistedLeaseCheckpoints";
-pub const ON: &str = "AtomicIncrement=true";
-pub const OFF: &str = "AtomicIncrement=false";
+pub(super) const INCREMENT: &str = "AtomicIncrement";
+pub(super) const CHECKPOINTS: &str = "PersistedLeaseCheckpoints";
+pub(super) const ON: &str = "AtomicIncrement=true";
+pub(super) const OFF: &str = "AtomicIncrement=false";
 
 const LOOK_MS: u64 = 50;
 
-pub struct Gated {
+pub(super) struct Gated {
     pub group: Group,
     pub book: Book,
 }
 
 /// A program that proposes this.
-pub fn proposing(program: &Program, value: &str) -> Program {
+pub(super) fn proposing(program: &Program, value: &str) -> Program {
     let mut program = program.clone();
     program.flags.push(format!("--cluster-feature-gates={value}"));
     program
@@ -48,35 +48,35 @@ pub fn proposing(program: &Program, value: &str) -> Program {
 
 impl Gated {
     /// Three Lockgate members, each with this value of the flag, that serve; the gate may still be off.
-    pub fn found(world: &World, base: &Path, value: &str) -> Result<Gated> {
+    pub(super) fn found(world: &World, base: &Path, value: &str) -> Result<Gated> {
         let program = proposing(&world.ours, value);
         Gated::of(base, &[&program, &program, &program], &[])
     }
 
     /// Three that agree on [`INCREMENT`].
-    pub fn agreed(world: &World, base: &Path) -> Result<Gated> {
+    pub(super) fn agreed(world: &World, base: &Path) -> Result<Gated> {
         let mut gated = Gated::found(world, base, ON)?;
         gated.wait_on(INCREMENT)?;
         Ok(gated)
     }
 
-    pub fn of(base: &Path, programs: &[&Program], flags: &[&str]) -> Result<Gated> {
+    pub(super) fn of(base: &Path, programs: &[&Program], flags: &[&str]) -> Result<Gated> {
         Ok(Gated { group: Group::found(base, programs, flags)?, book: Book::default() })
     }
 
-    pub fn with(group: Group) -> Gated {
+    pub(super) fn with(group: Group) -> Gated {
         Gated { group, book: Book::default() }
     }
 
     /// From its next start on.
-    pub fn set_flag(&mut self, n: usize, value: &str) {
+    pub(super) fn set_flag(&mut self, n: usize, value: &str) {
         let flags = &mut self.group.members[n].program.flags;
         flags.retain(|flag| !flag.starts_with("--cluster-feature-gates="));
         flags.push(format!("--cluster-feature-gates={value}"));
     }
 
     /// Restarts a member in order, with another value.
-    pub fn restart_with(&mut self, n: usize, value: &str) -> Result<()> {
+    pub(super) fn restart_with(&mut self, n: usize, value: &str) -> Result<()> {
         self.set_flag(n, value);
         self.group.members[n].stop()?;
         self.group.restart(n);
@@ -84,7 +84,7 @@ impl Gated {
     }
 
     /// kill -9 of whoever leads, and back with the same flags once another leads.
-    pub fn kill_leader(&mut self) -> Result<()> {
+    pub(super) fn kill_leader(&mut self) -> Result<()> {
         let leader = self.group.leader()?;
         self.group.members[leader].kill();
         self.group.leader().context("after the leader was killed")?;
@@ -93,7 +93,7 @@ impl Gated {
     }
 
     /// kill -9 of whoever leads, and back at once: also where the others alone are no quorum.
-    pub fn restart_leader(&mut self) -> Result<()> {
+    pub(super) fn restart_leader(&mut self) -> Result<()> {
         let leader = self.group.leader()?;
         self.group.members[leader].kill();
         self.group.restart(leader);
@@ -102,7 +102,7 @@ impl Gated {
     }
 
     /// Every running member's answer.
-    pub fn look(&mut self) -> Result<Vec<Seen>> {
+    pub(super) fn look(&mut self) -> Result<Vec<Seen>> {
         let running = self.group.members.iter().filter(|member| member.running());
         let all = running.map(Seen::ask).collect::<Result<Vec<_>>>()?;
         all.iter().try_for_each(|seen| self.book.note(seen))?;
@@ -118,7 +118,7 @@ impl Gated {
     }
 
     /// Until all members, at one applied index, say what is wanted.
-    pub fn wait(&mut self, what: &str, wanted: impl Fn(&Seen) -> bool) -> Result<Seen> {
+    pub(super) fn wait(&mut self, what: &str, wanted: impl Fn(&Seen) -> bool) -> Result<Seen> {
         let mut last = Vec::new();
         let waited = until_some(what, || {
             let all = self.try_look()?.unwrap_or_default();
@@ -130,16 +130,16 @@ impl Gated {
         waited.with_context(|| format!("the members say {last:?}"))
     }
 
-    pub fn wait_on(&mut self, feature: &str) -> Result<Seen> {
+    pub(super) fn wait_on(&mut self, feature: &str) -> Result<Seen> {
         self.wait(&format!("{feature} is on"), |seen| seen.is_on(feature))
     }
 
-    pub fn wait_off(&mut self, feature: &str) -> Result<Seen> {
+    pub(super) fn wait_off(&mut self, feature: &str) -> Result<Seen> {
         self.wait(&format!("{feature} is off"), |seen| !seen.is_on(feature))
     }
 
     /// Until the proposals for a feature are these, of all voters, in any order.
-    pub fn wait_said(&mut self, feature: &str, on: usize, off: usize) -> Result<Seen> {
+    pub(super) fn wait_said(&mut self, feature: &str, on: usize, off: usize) -> Result<Seen> {
         let count = |seen: &Seen, value| seen.voters(feature).iter().filter(|said| **said == Some(value)).count();
         let what = format!("{on} say on for {feature}, {off} off");
         self.wait(&what, |seen| {
@@ -148,7 +148,7 @@ impl Gated {
     }
 
     /// For a while all members stay as they are.
-    pub fn stays(&mut self, ms: u64, what: &str, wanted: impl Fn(&Seen) -> bool) -> Result<()> {
+    pub(super) fn stays(&mut self, ms: u64, what: &str, wanted: impl Fn(&Seen) -> bool) -> Result<()> {
         let start = Instant::now();
         while start.elapsed() < Duration::from_millis(ms) {
             for seen in self.look()? {
@@ -160,7 +160,7 @@ impl Gated {
     }
 
     /// The changes so far, equal on all members.
-    pub fn history(&mut self) -> Result<Vec<Change>> {
+    pub(super) fn history(&mut self) -> Result<Vec<Change>> {
         self.wait("members have applied the same", |_| true)?;
         let mut all = Vec::new();
         for member in self.group.members.iter().filter(|member| member.running()) {
@@ -171,24 +171,24 @@ impl Gated {
     }
 
     /// Each change as `cause after`, and nothing else has changed.
-    pub fn expect_history(&mut self, wanted: &[&str]) -> Result<Vec<Change>> {
+    pub(super) fn expect_history(&mut self, wanted: &[&str]) -> Result<Vec<Change>> {
         let changes = self.history()?;
         let found: Vec<String> = changes.iter().map(short).collect();
         ensure!(found == wanted, "the changes are {found:?}, and should be {wanted:?}");
         Ok(changes)
     }
 
-    pub fn any(&self) -> Result<&Member> {
+    pub(super) fn any(&self) -> Result<&Member> {
         self.group.members.iter().find(|member| member.running()).context("no member runs")
     }
 
     /// Adds a voter that does not run; its place and id.
-    pub fn add_stopped(&mut self, name: &str, program: &Program) -> Result<(usize, u64)> {
+    pub(super) fn add_stopped(&mut self, name: &str, program: &Program) -> Result<(usize, u64)> {
         self.group.add_stopped(name, program, Host::default(), false)
     }
 
     /// No member has panicked, and data is equal.
-    pub fn finish(&mut self) -> Result<String> {
+    pub(super) fn finish(&mut self) -> Result<String> {
         self.wait("members have applied the same", |_| true)?;
         self.group.check_hashes()?;
         verdict::check_logs(&self.group)?;
@@ -197,33 +197,33 @@ impl Gated {
 }
 
 /// An action between two steps of a scenario.
-pub type Between = fn(&mut Gated) -> Result<()>;
+pub(super) type Between = fn(&mut Gated) -> Result<()>;
 
-pub fn nothing(_: &mut Gated) -> Result<()> {
+pub(super) fn nothing(_: &mut Gated) -> Result<()> {
     Ok(())
 }
 
 /// `CAUSE: what is on after it`.
-pub fn short(change: &Change) -> String {
+pub(super) fn short(change: &Change) -> String {
     let after: Vec<&str> = change.after.iter().map(String::as_str).collect();
     format!("{}: {}", change.cause, after.join(","))
 }
 
 /// Adds one through a member; the sum.
-pub fn increment(member: &Member, key: &str) -> Result<u64> {
+pub(super) fn increment(member: &Member, key: &str) -> Result<u64> {
     let answer = member.ask("/v3/kv/increment", &json!({"key": base64(key.as_bytes()), "delta": "1"}))?;
     number(&answer["value"])
 }
 
 /// Why an addition is refused.
-pub fn refused_increment(member: &Member) -> Result<String> {
+pub(super) fn refused_increment(member: &Member) -> Result<String> {
     match increment(member, "refused") {
         Ok(sum) => bail!("{} added up to {sum}, and should have refused", member.name),
         Err(error) => Ok(format!("{error:#}")),
     }
 }
 
-pub fn value(member: &Member, key: &str) -> Result<Option<String>> {
+pub(super) fn value(member: &Member, key: &str) -> Result<Option<String>> {
     let answer = member.ask("/v3/kv/range", &json!({"key": base64(key.as_bytes())}))?;
     answer["kvs"][0]["value"].as_str().map(unbase64).transpose()
 }

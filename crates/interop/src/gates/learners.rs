@@ -18,7 +18,7 @@ use super::{
     gated::{Between, Gated, INCREMENT, OFF, ON, increment, nothing, proposing},
 };
 
-pub const SCENARIOS: &[Scenario] = &[
+pub(super) const SCENARIOS: &[Scenario] = &[
     Scenario { name: "learners: joined, promoted, on all the time", short: true, run: promoted },
     Scenario { name: "learners: promoted, leader killed between steps", short: false, run: promoted_under_kills },
     Scenario { name: "learners: refused at first join", short: true, run: refused_join },

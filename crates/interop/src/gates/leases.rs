@@ -18,7 +18,7 @@ use super::{
     log::{self, Stored},
 };
 
-pub const SCENARIOS: &[Scenario] = &[
+pub(super) const SCENARIOS: &[Scenario] = &[
     Scenario { name: "leases: survive leaders while on", short: true, run: survive },
     Scenario { name: "leases: begin anew while off, as etcd's", short: false, run: begin_anew },
     Scenario { name: "leases: checkpoints of ours in a mixed cluster", short: false, run: mixed_ours },
@@ -33,23 +33,23 @@ const EXTENSION: u64 = 2;
 const SERVER_GATES: &str = "--feature-gates=LeaseCheckpoint=true,LeaseCheckpointPersist=true";
 
 /// With checkpoints every second.
-pub fn often(program: &Program) -> Program {
+pub(super) fn often(program: &Program) -> Program {
     let mut program = program.clone();
     program.flags.push("--lease-checkpoint-interval=1s".to_owned());
     program
 }
 
-pub fn grant(member: &Member, ttl: u64) -> Result<u64> {
+pub(super) fn grant(member: &Member, ttl: u64) -> Result<u64> {
     number(&member.ask("/v3/lease/grant", &json!({"TTL": ttl.to_string()}))?["ID"])
 }
 
 /// Whole seconds that are left.
-pub fn time_to_live(member: &Member, lease: u64) -> Result<u64> {
+pub(super) fn time_to_live(member: &Member, lease: u64) -> Result<u64> {
     number(&member.ask("/v3/lease/timetolive", &json!({"ID": lease.to_string()}))?["TTL"])
 }
 
 /// The leases as stored, after all members were found to have the same at the same index.
-pub fn level(world: &World, group: &Group, base: &Path) -> Result<Stored> {
+pub(super) fn level(world: &World, group: &Group, base: &Path) -> Result<Stored> {
     // Checkpoints are made all the time: this waits for a moment without one between the members' snapshots.
     until_some("the members' databases are at one index", || {
         let mut found = group.members.iter().map(|member| stored(world, member, base)).collect::<Result<Vec<_>>>()?;
@@ -70,7 +70,7 @@ fn stored(world: &World, member: &Member, base: &Path) -> Result<(u64, Stored)> 
 }
 
 /// The remaining time in a stored lease; 0 if it was never checkpointed.
-pub fn remaining(stored: &Stored, lease: u64) -> Result<i64> {
+pub(super) fn remaining(stored: &Stored, lease: u64) -> Result<i64> {
     use prost::Message;
     let record = stored.iter().find(|(key, _)| *key == lease.to_be_bytes());
     let (_, value) = record.with_context(|| format!("lease {lease:x} is not stored"))?;
@@ -78,7 +78,7 @@ pub fn remaining(stored: &Stored, lease: u64) -> Result<i64> {
 }
 
 /// Waits until a checkpoint of at most `most` seconds is stored on every member, and returns the seconds.
-pub fn wait_checkpoint(world: &World, group: &Group, base: &Path, lease: u64, most: u64) -> Result<u64> {
+pub(super) fn wait_checkpoint(world: &World, group: &Group, base: &Path, lease: u64, most: u64) -> Result<u64> {
     until_some(&format!("a checkpoint of at most {most} s is stored"), || {
         let left = remaining(&level(world, group, base)?, lease)?;
         Ok(u64::try_from(left).ok().filter(|left| (1..=most).contains(left)))

@@ -16,7 +16,7 @@ use wal::Wal;
 
 /// An entry that belongs to the gate or to a feature.
 #[derive(Clone, Debug)]
-pub enum Ours {
+pub(super) enum Ours {
     Proposal { member: u64, proposal: FeatureGateProposal },
     Decision { decided_from: u64 },
     Requirement,
@@ -24,7 +24,7 @@ pub enum Ours {
 }
 
 /// The number of entries of a log, and those of them that only Lockgate understands, by index. From the start, unless segments are gone.
-pub fn read(data_dir: &Path) -> Result<(usize, Vec<(u64, Ours)>)> {
+pub(super) fn read(data_dir: &Path) -> Result<(usize, Vec<(u64, Ours)>)> {
     let entries = entries(data_dir)?;
     let mut all = Vec::new();
     for entry in entries.iter().filter(|entry| entry.r#type() == EntryType::EntryNormal) {
@@ -36,7 +36,7 @@ pub fn read(data_dir: &Path) -> Result<(usize, Vec<(u64, Ours)>)> {
 }
 
 /// Nothing in the log is newer than `version`, neither what we look for by name nor by the annotations.
-pub fn check_nothing_newer(data_dir: &Path, version: Version) -> Result<usize> {
+pub(super) fn check_nothing_newer(data_dir: &Path, version: Version) -> Result<usize> {
     let (count, ours) = read(data_dir)?;
     if let Some((index, what)) = ours.first() {
         bail!("entry {index} in {} is ours: {what:?}", data_dir.display());
@@ -72,10 +72,10 @@ fn ours(request: InternalRaftRequest) -> Vec<Ours> {
 }
 
 /// Keys and values of a bucket, in order.
-pub type Stored = Vec<(Vec<u8>, Vec<u8>)>;
+pub(super) type Stored = Vec<(Vec<u8>, Vec<u8>)>;
 
 /// The last applied entry of a database that nobody has open, and its leases as they are stored.
-pub fn leases(db: &Path) -> Result<(u64, Stored)> {
+pub(super) fn leases(db: &Path) -> Result<(u64, Stored)> {
     let file = bolt::Db::open(db, bolt::Options { read_only: true, ..Default::default() })?;
     let tx = file.begin_read();
     let mut all = Vec::new();

@@ -9,7 +9,7 @@ use super::{
     gated::{Between, Gated, INCREMENT, OFF, ON, nothing, proposing},
 };
 
-pub const SCENARIOS: &[Scenario] = &[
+pub(super) const SCENARIOS: &[Scenario] = &[
     Scenario { name: "members: voter added, started, removed", short: true, run: added },
     Scenario { name: "members: the same, leader killed between steps", short: false, run: added_under_kills },
     Scenario { name: "members: one is down", short: false, run: down },

@@ -19,7 +19,7 @@ use super::{
     log,
 };
 
-pub const SCENARIOS: &[Scenario] = &[
+pub(super) const SCENARIOS: &[Scenario] = &[
     Scenario { name: "mixed: one etcd, replaced, and refused at 3.8", short: true, run: one_etcd },
     Scenario { name: "mixed: two etcd, replaced", short: false, run: two_etcd },
     Scenario { name: "mixed: etcd 3.8 is refused", short: false, run: newer_etcd },

@@ -27,7 +27,7 @@ use super::cluster::{self, Scenario, World};
 
 #[derive(clap::Args)]
 #[group(skip)]
-pub struct Args {
+pub(crate) struct Args {
     #[command(flatten)]
     scenarios: cluster::Args,
     /// Runs one rolling change of flags and draws what happened into this SVG file
@@ -35,7 +35,7 @@ pub struct Args {
     timeline: Option<PathBuf>,
 }
 
-pub fn run(args: &Args) -> Result<ExitCode> {
+pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let wanted = &args.scenarios;
     let world = World::new(wanted.lockgate.as_deref(), wanted.seed, wanted.all)?;
     match &args.timeline {

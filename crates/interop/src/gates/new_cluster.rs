@@ -10,7 +10,8 @@ use super::{
     log::{self, Ours},
 };
 
-pub const SCENARIOS: &[Scenario] = &[Scenario { name: "new cluster: on in one step", short: true, run: one_step }];
+pub(super) const SCENARIOS: &[Scenario] =
+    &[Scenario { name: "new cluster: on in one step", short: true, run: one_step }];
 
 const BOTH: &str = "AtomicIncrement=true,PersistedLeaseCheckpoints=true";
 

@@ -9,7 +9,7 @@ use super::{
     gated::{Gated, INCREMENT},
 };
 
-pub const SCENARIOS: &[Scenario] = &[
+pub(super) const SCENARIOS: &[Scenario] = &[
     Scenario { name: "restarts: all killed at once", short: true, run: all_killed },
     Scenario { name: "restarts: leader moved, killed", short: false, run: leaders },
 ];

@@ -14,7 +14,7 @@ use super::{
     gated::{Gated, INCREMENT, increment, proposing, refused_increment, value},
 };
 
-pub const SCENARIOS: &[Scenario] = &[
+pub(super) const SCENARIOS: &[Scenario] = &[
     Scenario { name: "restored: held at 3.7", short: false, run: held },
     Scenario { name: "restored: by lockgateutl", short: true, run: by_ours },
     Scenario { name: "restored: by etcdutl", short: false, run: by_etcdutl },

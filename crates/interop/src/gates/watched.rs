@@ -23,7 +23,7 @@ use super::{
     gated::{Gated, INCREMENT, OFF, ON},
 };
 
-pub const SCENARIOS: &[Scenario] =
+pub(super) const SCENARIOS: &[Scenario] =
     &[Scenario { name: "watched: linearizable load, kills, rolling flips", short: true, run: watched }];
 
 const LOOK: Duration = Duration::from_millis(15);

@@ -11,14 +11,14 @@ use super::{
     writer::WORKERS,
 };
 
-pub struct Row {
+pub(super) struct Row {
     pub value: String,
     pub version: u64,
     pub created: u64,
     pub modified: u64,
 }
 
-pub struct Found {
+pub(super) struct Found {
     pub revision: u64,
     /// Those of the scope that was asked for.
     pub keys: BTreeMap<String, Row>,
@@ -28,7 +28,7 @@ pub struct Found {
 }
 
 impl Found {
-    pub fn read(server: &Server, scope: &Scope) -> Result<Found> {
+    pub(super) fn read(server: &Server, scope: &Scope) -> Result<Found> {
         let mut http = server.http()?;
         let (from, to) = Scope::All.ranges().swap_remove(0);
         let all = json!({"key": base64(from.as_bytes()), "range_end": base64(to.as_bytes()), "count_only": true});

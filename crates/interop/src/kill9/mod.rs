@@ -36,7 +36,7 @@ const LIFE_MS_MAX: u64 = 700;
 const WHOLE_EVERY: u64 = 25;
 
 #[derive(clap::Args)]
-pub struct Args {
+pub(crate) struct Args {
     #[arg(long, default_value_t = 100)]
     rounds: u64,
     /// Which keys, moments and compactions; random unless given, and printed
@@ -47,7 +47,7 @@ pub struct Args {
     pub lockgate: Option<PathBuf>,
 }
 
-pub fn run(args: &Args, program: &Path) -> Result<ExitCode> {
+pub(crate) fn run(args: &Args, program: &Path) -> Result<ExitCode> {
     let seed = args.seed.unwrap_or_else(clock_seed);
     println!("SEED {seed}");
     let mut program = Program::lockgate(program);

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, ops::Bound};
 
 use super::writer::{WORKERS, prefix};
 
-pub enum Scope {
+pub(super) enum Scope {
     All,
     /// The keys that one round may have written.
     Round(u64),
@@ -12,14 +12,14 @@ pub enum Scope {
 
 impl Scope {
     /// Key ranges: first key, and the key after the last.
-    pub fn ranges(&self) -> Vec<(String, String)> {
+    pub(super) fn ranges(&self) -> Vec<(String, String)> {
         match self {
             Scope::All => vec![("k/".to_owned(), "k0".to_owned())],
             Scope::Round(round) => (0..WORKERS).map(|worker| under(&prefix(worker, *round))).collect(),
         }
     }
 
-    pub fn of<'a, V>(&self, keys: &'a BTreeMap<String, V>) -> impl Iterator<Item = (&'a String, &'a V)> {
+    pub(super) fn of<'a, V>(&self, keys: &'a BTreeMap<String, V>) -> impl Iterator<Item = (&'a String, &'a V)> {
         self.ranges().into_iter().flat_map(|(from, to)| keys.range((Bound::Included(from), Bound::Excluded(to))))
     }
 }

@@ -11,7 +11,7 @@ use super::{
 };
 
 #[derive(Default)]
-pub struct Truth {
+pub(super) struct Truth {
     pub revision: u64,
     /// Key → revision; none is written twice, and the value follows from the key.
     pub keys: BTreeMap<String, u64>,
@@ -22,7 +22,7 @@ pub struct Truth {
 impl Truth {
     /// Adds what came of a round, after the restart has decided about writes that were under way. How many of these were
     /// kept.
-    pub fn settle(&mut self, found: &Found, outcomes: Vec<Outcome>) -> Result<u64> {
+    pub(super) fn settle(&mut self, found: &Found, outcomes: Vec<Outcome>) -> Result<u64> {
         let mut kept = 0;
         self.counters.resize(WORKERS as usize, (0, 0));
         let mut revisions = Vec::new();
@@ -52,7 +52,7 @@ impl Truth {
     }
 
     /// Every key of the scope in all its fields; of the whole store its revision, number of keys and counters.
-    pub fn compare(&self, scope: &Scope, found: &Found) -> Result<()> {
+    pub(super) fn compare(&self, scope: &Scope, found: &Found) -> Result<()> {
         ensure!(found.revision == self.revision, "the store is at {} instead of {}", found.revision, self.revision);
         let mut wanted = 0;
         for (key, revision) in scope.of(&self.keys) {

@@ -11,23 +11,23 @@ use serde_json::{Value, json};
 
 use super::super::{base64, http::Http, load::number, server::Server};
 
-pub const WORKERS: u64 = 6;
+pub(super) const WORKERS: u64 = 6;
 
 /// One write: a key of its own, or a pair of keys and a counter in one txn.
 #[derive(Clone, Debug)]
-pub struct Write {
+pub(super) struct Write {
     pub keys: Vec<String>,
     /// Worker and new value.
     pub counter: Option<(u64, u64)>,
 }
 
-pub struct Outcome {
+pub(super) struct Outcome {
     pub done: Vec<(Write, u64)>,
     /// Sent, and the server died before it answered.
     pub pending: Option<Write>,
 }
 
-pub fn load_and_kill(
+pub(super) fn load_and_kill(
     server: Server,
     round: u64,
     life: Duration,
@@ -114,10 +114,10 @@ fn pair_txn(name: &str, worker: u64, (value, revision): (u64, u64)) -> (Write, &
 }
 
 /// The beginning of the keys of a worker in a round.
-pub fn prefix(worker: u64, round: u64) -> String {
+pub(super) fn prefix(worker: u64, round: u64) -> String {
     format!("k/{worker}/{round:04}/")
 }
 
-pub fn value_of(key: &str) -> String {
+pub(super) fn value_of(key: &str) -> String {
     format!("value of {key} {}", "x".repeat(key.len() * 5))
 }

@@ -20,14 +20,14 @@ use super::{
 };
 
 /// Dropping it kills it.
-pub struct Api {
+pub(super) struct Api {
     process: Process,
     pub kubeconfig: PathBuf,
 }
 
 impl Api {
     /// Starts on `dir` and waits until it serves.
-    pub fn start(world: &World, dir: &Path, stores: &[String], flags: &[&str]) -> Result<Api> {
+    pub(super) fn start(world: &World, dir: &Path, stores: &[String], flags: &[&str]) -> Result<Api> {
         fs::create_dir_all(dir)?;
         let ports_file = dir.with_extension("ports");
         let mut command = Command::new(&world.ours.path);
@@ -49,20 +49,20 @@ impl Api {
     }
 
     /// The key of its authority.
-    pub fn key(&self) -> PathBuf {
+    pub(super) fn key(&self) -> PathBuf {
         self.kubeconfig.with_file_name("pki").join("ca.key")
     }
 
-    pub fn pid(&self) -> u32 {
+    pub(super) fn pid(&self) -> u32 {
         self.process.id()
     }
 
-    pub fn log_text(&self) -> String {
+    pub(super) fn log_text(&self) -> String {
         self.process.log()
     }
 
     /// It must still run, and must not have panicked anywhere.
-    pub fn check_well(&mut self) -> Result<()> {
+    pub(super) fn check_well(&mut self) -> Result<()> {
         if let Some(status) = self.process.status() {
             bail!("the API server ended by itself with {status}:\n{}", self.log_text());
         }
@@ -75,13 +75,13 @@ impl Api {
 }
 
 /// A store of one member and an API server on it.
-pub struct Pair {
+pub(super) struct Pair {
     pub api: Api,
     pub store: Server,
 }
 
 impl Pair {
-    pub fn start(world: &World, base: &Path, store: &Program) -> Result<Pair> {
+    pub(super) fn start(world: &World, base: &Path, store: &Program) -> Result<Pair> {
         let store = Server::start(store, &base.join("store"))?;
         let api = Api::start(world, &base.join("api"), std::slice::from_ref(&store.endpoint), &[])?;
         Ok(Pair { api, store })

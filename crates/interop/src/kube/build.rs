@@ -30,11 +30,11 @@ func main() {
 }
 "#;
 
-pub fn is_ours(program: &Program) -> bool {
+pub(crate) fn is_ours(program: &Program) -> bool {
     matches!(program.name, "kubectl" | "kube-apiserver")
 }
 
-pub fn program(into: &Path, program: &Program) -> Result<()> {
+pub(crate) fn program(into: &Path, program: &Program) -> Result<()> {
     match program.name {
         "kubectl" => kubectl(into, program),
         "kube-apiserver" => kube_apiserver(into, program),

@@ -16,7 +16,7 @@ use super::{
     api::{Api, Pair},
 };
 
-pub const SCENARIOS: &[Scenario] = &[
+pub(super) const SCENARIOS: &[Scenario] = &[
     Scenario { name: "client-go: informers on real etcd", short: true, run: on_etcd },
     Scenario { name: "client-go: informers on ours", short: false, run: on_ours },
     Scenario { name: "client-go: typed clients", short: false, run: typed },
@@ -58,21 +58,21 @@ fn both(world: &World, base: &Path, pair: impl Fn(&Path) -> Result<Pair>) -> Res
 }
 
 /// The program of `interop/client-go` in one of its modes.
-pub fn program(world: &World, mode: &str) -> Result<Command> {
+pub(super) fn program(world: &World, mode: &str) -> Result<Command> {
     let mut command = Command::new(peer::find(&world.cache.join(CLIENTS), "client-go", "scenario")?);
     command.arg(mode);
     Ok(command)
 }
 
 /// Starts a client whose output `finish` returns. It ends with this program.
-pub fn start(mut command: Command) -> Result<Child> {
+pub(super) fn start(mut command: Command) -> Result<Child> {
     let failed = format!("failed to run {}", command.get_program().display());
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     harness::spawn_child(command).context(failed)
 }
 
 /// The program of `interop/client-go` in one of its modes, against these servers.
-pub fn command(world: &World, mode: &str, apis: &[&Api]) -> Result<Command> {
+pub(super) fn command(world: &World, mode: &str, apis: &[&Api]) -> Result<Command> {
     let mut command = program(world, mode)?;
     for api in apis {
         command.arg("-kubeconfig").arg(&api.kubeconfig);
@@ -81,7 +81,7 @@ pub fn command(world: &World, mode: &str, apis: &[&Api]) -> Result<Command> {
 }
 
 /// Returns the output after its `ok`; the error has all output.
-pub fn finish(child: Child) -> Result<String> {
+pub(super) fn finish(child: Child) -> Result<String> {
     let output = child.wait_with_output()?;
     let said = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).trim().to_owned();
     match said.strip_prefix("ok ") {

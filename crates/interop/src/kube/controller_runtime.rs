@@ -15,7 +15,8 @@ use super::{
     client_go::{finish, start},
 };
 
-pub const SCENARIOS: &[Scenario] = &[Scenario { name: "controller-runtime: a manager", short: false, run: managers }];
+pub(super) const SCENARIOS: &[Scenario] =
+    &[Scenario { name: "controller-runtime: a manager", short: false, run: managers }];
 
 fn managers(world: &World, base: &Path) -> Result<Ending> {
     let mut said = Vec::new();

@@ -17,7 +17,7 @@ use super::{
     transcript::{self, Part, Said},
 };
 
-pub const SCENARIOS: &[Scenario] = &[Scenario { name: "kubectl: everyday work", short: false, run: everyday }];
+pub(super) const SCENARIOS: &[Scenario] = &[Scenario { name: "kubectl: everyday work", short: false, run: everyday }];
 
 fn everyday(world: &World, base: &Path) -> Result<Ending> {
     let path = root()?.join("interop/kubectl/everyday.txt");

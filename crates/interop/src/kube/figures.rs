@@ -21,7 +21,7 @@ use super::{
     real::{Real, is_ready},
 };
 
-pub const SCENARIOS: &[Scenario] = &[Scenario { name: "kube-apiserver: figures", short: false, run: figures }];
+pub(super) const SCENARIOS: &[Scenario] = &[Scenario { name: "kube-apiserver: figures", short: false, run: figures }];
 
 /// Objects that are created and updated.
 const COUNT: &str = "2000";
@@ -93,13 +93,13 @@ fn row(name: &str, theirs: &[Round], ours: &[Round], value: impl Fn(&Round) -> f
     println!("   | {name} | {left:.1} | {right:.1} | {:.2} |", right / left);
 }
 
-pub fn median(values: impl Iterator<Item = f64>) -> f64 {
+pub(super) fn median(values: impl Iterator<Item = f64>) -> f64 {
     let mut values: Vec<f64> = values.collect();
     values.sort_by(f64::total_cmp);
     values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
 }
 
-pub fn number(value: &Value) -> f64 {
+pub(super) fn number(value: &Value) -> f64 {
     value.as_f64().unwrap_or(f64::NAN)
 }
 

@@ -20,7 +20,7 @@ use super::{
     script::{self, Step},
 };
 
-pub const SCENARIOS: &[Scenario] =
+pub(super) const SCENARIOS: &[Scenario] =
     &[Scenario { name: "kubectl: stories of field gates", short: true, run: every_version }];
 
 /// Each version has a store and a server of its own; two run at a time, as each waits for the other side half of the time.
@@ -55,21 +55,21 @@ fn one_version(world: &World, base: &Path, kubectl: &Path, steps: &[Step]) -> Re
 }
 
 /// The newest kubectl that is built by default.
-pub fn newest(world: &World) -> Result<PathBuf> {
+pub(super) fn newest(world: &World) -> Result<PathBuf> {
     let programs = peer::programs()?;
     let last = programs.iter().rfind(|program| program.name == "kubectl" && !program.only_all);
     peer::find(&world.cache, last.context("interop/peers.txt lists no kubectl")?.dir, "kubectl")
 }
 
 /// The place of stories: a copy of `interop/kubectl`, with one kubectl first in the path.
-pub struct Shell {
+pub(super) struct Shell {
     files: PathBuf,
     path: OsString,
     pub env: Vec<(&'static str, PathBuf)>,
 }
 
 impl Shell {
-    pub fn new(base: &Path, kubectl: &Path) -> Result<Shell> {
+    pub(super) fn new(base: &Path, kubectl: &Path) -> Result<Shell> {
         let files = base.join("files");
         fs::create_dir_all(&files)?;
         for entry in fs::read_dir(root()?.join("interop/kubectl"))? {
@@ -83,7 +83,7 @@ impl Shell {
     }
 
     /// Fails at the first step that is not as expected.
-    pub fn run(&self, steps: &[Step]) -> Result<()> {
+    pub(super) fn run(&self, steps: &[Step]) -> Result<()> {
         for step in steps {
             let (code, said) = self.bash(&step.command)?;
             if let Err(missing) = step.check(code, &said) {
@@ -100,7 +100,7 @@ impl Shell {
     }
 
     /// Exit code, and what was said on either channel.
-    pub fn channels(&self, command: &str) -> Result<(i32, String, String)> {
+    pub(super) fn channels(&self, command: &str) -> Result<(i32, String, String)> {
         let mut bash = Command::new("bash");
         bash.args(["-c", &format!(". ./prelude.sh\n{command}")]).current_dir(&self.files).env("PATH", &self.path);
         // The cache of discovery lives at home.

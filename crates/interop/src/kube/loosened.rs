@@ -17,7 +17,7 @@ const RESTORED: &str = "it is the choice on record again";
 const REPLACED: &str = "it was deleted, to be made anew";
 
 /// Of how many specs rows were put right, and by which way.
-pub fn forged_rows(sets: &Sets<'_>, controller: &Path) -> Result<String> {
+pub(super) fn forged_rows(sets: &Sets<'_>, controller: &Path) -> Result<String> {
     let specs = [
         (json!({"featureSet": 3}), Some(REPLACED)),
         (json!("x"), Some(REPLACED)),

@@ -27,7 +27,7 @@ use anyhow::Result;
 use super::cluster::{self, Scenario, World};
 
 #[derive(clap::Args)]
-pub struct Args {
+pub(crate) struct Args {
     /// Every scenario in its long form, with every kubectl (after `fetch --all`)
     #[arg(long)]
     all: bool,
@@ -39,7 +39,7 @@ pub struct Args {
     lockgate: Option<PathBuf>,
 }
 
-pub fn run(args: &Args) -> Result<ExitCode> {
+pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     // No scenario draws lots: what differs from run to run is the machine.
     let world = World::new(args.lockgate.as_deref(), 0, args.all)?;
     Ok(cluster::run_all(&world, &scenarios(), args.only.as_deref()))

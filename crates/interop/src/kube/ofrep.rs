@@ -16,7 +16,8 @@ use super::{
     sets::{ANY, EVERYWHERE, METRICS, NO_UPGRADES, PREVIEWS, Running, Sets},
 };
 
-pub const SCENARIOS: &[Scenario] = &[Scenario { name: "OFREP: stock provider of Python", short: true, run: python }];
+pub(super) const SCENARIOS: &[Scenario] =
+    &[Scenario { name: "OFREP: stock provider of Python", short: true, run: python }];
 
 fn python(world: &World, base: &Path) -> Result<Ending> {
     // The store has features of its own, of which one is on.

@@ -14,7 +14,7 @@ use super::{
     client_go::{finish, start},
 };
 
-pub const SCENARIOS: &[Scenario] = &[Scenario { name: "Python: dynamic client", short: true, run: dynamic }];
+pub(super) const SCENARIOS: &[Scenario] = &[Scenario { name: "Python: dynamic client", short: true, run: dynamic }];
 
 fn dynamic(world: &World, base: &Path) -> Result<Ending> {
     let mut pair = Pair::start(world, base, &world.ours)?;

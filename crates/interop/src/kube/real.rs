@@ -23,14 +23,14 @@ use super::{
     script,
 };
 
-pub const KUBERNETES: &str = "kube-apiserver-1.36.3";
+pub(super) const KUBERNETES: &str = "kube-apiserver-1.36.3";
 /// The oldest that has admission policies as v1.
-pub const OLDEST: &str = "kube-apiserver-1.30.14";
+pub(super) const OLDEST: &str = "kube-apiserver-1.30.14";
 
-pub const SCENARIOS: &[Scenario] =
+pub(super) const SCENARIOS: &[Scenario] =
     &[Scenario { name: "kube-apiserver: one store with ours", short: false, run: shared }];
 
-pub struct Real {
+pub(super) struct Real {
     /// Killed before its port is released.
     process: Process,
     _port: Port,
@@ -41,11 +41,11 @@ pub struct Real {
 impl Real {
     /// Starts on `dir` and waits until it is ready. `key` is any private key with its certificate next to
     /// it, for the service accounts that nobody has here.
-    pub fn start(world: &World, dir: &Path, store: &str, key: &Path) -> Result<Real> {
+    pub(super) fn start(world: &World, dir: &Path, store: &str, key: &Path) -> Result<Real> {
         Real::start_release(KUBERNETES, world, dir, store, key)
     }
 
-    pub fn start_release(release: &str, world: &World, dir: &Path, store: &str, key: &Path) -> Result<Real> {
+    pub(super) fn start_release(release: &str, world: &World, dir: &Path, store: &str, key: &Path) -> Result<Real> {
         fs::create_dir_all(dir)?;
         let (port, tokens) = (Port::reserve(), dir.join("tokens.csv"));
         fs::write(&tokens, ::requests::TOKENS)?;
@@ -77,12 +77,12 @@ impl Real {
         })
     }
 
-    pub fn pid(&self) -> u32 {
+    pub(super) fn pid(&self) -> u32 {
         self.process.id()
     }
 }
 
-pub fn is_ready(kubectl: &Path, kubeconfig: &Path) -> Result<bool> {
+pub(super) fn is_ready(kubectl: &Path, kubeconfig: &Path) -> Result<bool> {
     let mut asked = Command::new(kubectl);
     asked.args(["get", "--raw=/readyz", "--kubeconfig"]).arg(kubeconfig);
     Ok(tool::output(asked)?.status.success())

@@ -22,7 +22,7 @@ use super::{
     sets::{ANY, EVERYWHERE, METRICS, NO_UPGRADES, PREVIEWS, Running, Sets},
 };
 
-pub const SCENARIOS: &[Scenario] = &[
+pub(super) const SCENARIOS: &[Scenario] = &[
     Scenario {
         name: "kube-apiserver: feature sets",
         short: false,

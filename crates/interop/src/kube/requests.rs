@@ -16,7 +16,7 @@ use super::{
     real::{KUBERNETES, Real},
 };
 
-pub const SCENARIOS: &[Scenario] =
+pub(super) const SCENARIOS: &[Scenario] =
     &[Scenario { name: "kube-apiserver: requests answered alike", short: false, run: compare }];
 
 fn compare(world: &World, base: &Path) -> Result<Ending> {

@@ -3,7 +3,7 @@
 use anyhow::{Result, bail};
 
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Step {
+pub(super) struct Step {
     /// Where it stands in the file, from 1.
     pub line: usize,
     pub command: String,
@@ -13,7 +13,7 @@ pub struct Step {
     absent: Vec<String>,
 }
 
-pub fn parse(text: &str) -> Result<Vec<Step>> {
+pub(super) fn parse(text: &str) -> Result<Vec<Step>> {
     let mut steps: Vec<Step> = Vec::new();
     for (number, line) in text.lines().enumerate() {
         let number = number + 1;
@@ -51,7 +51,7 @@ impl Step {
     }
 
     /// Returns the first difference from the expectations.
-    pub fn check(&self, code: i32, said: &str) -> Result<(), String> {
+    pub(super) fn check(&self, code: i32, said: &str) -> Result<(), String> {
         if code != self.exit {
             return Err(format!("expected it to end with {}", self.exit));
         }

@@ -16,18 +16,18 @@ use super::{
 };
 
 /// A port that the system chooses.
-pub const ANY: &str = "127.0.0.1:0";
+pub(super) const ANY: &str = "127.0.0.1:0";
 
 /// Gates of a release: name, and the sets that it is on in.
-pub type Gates<'a> = &'a [(&'a str, &'a [&'a str])];
+pub(super) type Gates<'a> = &'a [(&'a str, &'a [&'a str])];
 
-pub const PREVIEWS: &[&str] = &["TechPreviewNoUpgrade", "DevPreviewNoUpgrade"];
-pub const EVERYWHERE: &[&str] = &["Default", "OKD", "TechPreviewNoUpgrade", "DevPreviewNoUpgrade"];
+pub(super) const PREVIEWS: &[&str] = &["TechPreviewNoUpgrade", "DevPreviewNoUpgrade"];
+pub(super) const EVERYWHERE: &[&str] = &["Default", "OKD", "TechPreviewNoUpgrade", "DevPreviewNoUpgrade"];
 
 /// Status and reason of Upgradeable in TechPreviewNoUpgrade.
-pub const NO_UPGRADES: &str = "False FeatureGates_RestrictedFeatureGates_TechPreviewNoUpgrade";
+pub(super) const NO_UPGRADES: &str = "False FeatureGates_RestrictedFeatureGates_TechPreviewNoUpgrade";
 /// The metrics of the controller of 1.5.0 then, where A is on everywhere and B in previews.
-pub const METRICS: &[&str] = &[
+pub(super) const METRICS: &[&str] = &[
     r#"cluster_feature_set{name="TechPreviewNoUpgrade"} 0"#,
     r#"cluster_operator_conditions{condition="Available",name="config-operator",reason="AsExpected"} 1"#,
     r#"feature_enabled{name="A",stage="Default",version="1.5.0"} 1"#,
@@ -38,13 +38,13 @@ pub const METRICS: &[&str] = &[
 ];
 
 /// A Lockgate command that runs. Dropping it kills it.
-pub struct Running {
+pub(super) struct Running {
     process: Process,
     ports_file: PathBuf,
 }
 
 impl Running {
-    pub fn start(world: &World, args: &[&str], log: &Path) -> Running {
+    pub(super) fn start(world: &World, args: &[&str], log: &Path) -> Running {
         let ports_file = log.with_extension("ports");
         let mut command = Command::new(&world.ours.path);
         command.args(args).arg("--ports-file").arg(&ports_file).env_clear();
@@ -52,16 +52,16 @@ impl Running {
     }
 
     /// `host:port` of the command's listener of a kind, once it listens.
-    pub fn endpoint(&mut self, kind: &str) -> Result<String> {
+    pub(super) fn endpoint(&mut self, kind: &str) -> Result<String> {
         endpoint(&mut self.process, &self.ports_file, kind)
     }
 
-    pub fn log_text(&self) -> String {
+    pub(super) fn log_text(&self) -> String {
         self.process.log()
     }
 
     /// It must still run, and must not have panicked.
-    pub fn check_well(&mut self) -> Result<()> {
+    pub(super) fn check_well(&mut self) -> Result<()> {
         if let Some(status) = self.process.status() {
             bail!("a process ended by itself with {status}:\n{}", self.log_text());
         }
@@ -71,7 +71,7 @@ impl Running {
 }
 
 /// An API with feature sets on it.
-pub struct Sets<'a> {
+pub(super) struct Sets<'a> {
     world: &'a World,
     base: PathBuf,
     kubectl: PathBuf,
@@ -80,12 +80,12 @@ pub struct Sets<'a> {
 }
 
 impl<'a> Sets<'a> {
-    pub fn new(world: &'a World, base: &Path, kubeconfig: &Path) -> Result<Sets<'a>> {
+    pub(super) fn new(world: &'a World, base: &Path, kubeconfig: &Path) -> Result<Sets<'a>> {
         Ok(Sets { world, base: base.to_owned(), kubectl: newest(world)?, kubeconfig: kubeconfig.to_owned() })
     }
 
     /// `gates.toml` of a version, and all that is made from it.
-    pub fn release(&self, version: &str, gates: Gates<'_>) -> Result<()> {
+    pub(super) fn release(&self, version: &str, gates: Gates<'_>) -> Result<()> {
         let mut toml = format!("schema = 1\nversion = \"{version}\"\n[output]\nmanifests = \"manifests\"\n");
         for (name, sets) in gates {
             toml += &format!(
@@ -98,16 +98,16 @@ impl<'a> Sets<'a> {
         self.ours(&["gates", "--file", &self.toml(version), "render"]).map(drop)
     }
 
-    pub fn toml(&self, version: &str) -> String {
+    pub(super) fn toml(&self, version: &str) -> String {
         self.base.join(version).join("gates.toml").display().to_string()
     }
 
-    pub fn manifest(&self, version: &str, name: &str) -> String {
+    pub(super) fn manifest(&self, version: &str, name: &str) -> String {
         self.base.join(version).join("manifests").join(name).display().to_string()
     }
 
     /// Returns the output of a Lockgate command that must succeed.
-    pub fn ours(&self, args: &[&str]) -> Result<String> {
+    pub(super) fn ours(&self, args: &[&str]) -> Result<String> {
         let mut command = Command::new(&self.world.ours.path);
         command.args(args).env_clear().env("KUBECONFIG", &self.kubeconfig);
         let said = tool::output(command)?;
@@ -116,7 +116,7 @@ impl<'a> Sets<'a> {
         Ok(out.into_owned())
     }
 
-    pub fn controller(&self, version: &str, kubeconfig: &Path, flags: &[&str]) -> Running {
+    pub(super) fn controller(&self, version: &str, kubeconfig: &Path, flags: &[&str]) -> Running {
         let (toml, config) = (self.toml(version), kubeconfig.display().to_string());
         let args = [
             "operator",
@@ -133,7 +133,7 @@ impl<'a> Sets<'a> {
     }
 
     /// The controller at `address` must be ready, lead, and tell these lines.
-    pub fn check_metrics(&self, address: &str, lines: &[&str]) -> Result<()> {
+    pub(super) fn check_metrics(&self, address: &str, lines: &[&str]) -> Result<()> {
         let get = |path: &str| -> Result<_> { Http::connect(address)?.get(path) };
         for path in ["/healthz", "/readyz"] {
             let answer = get(path)?;
@@ -152,7 +152,7 @@ impl<'a> Sets<'a> {
     }
 
     /// Whether kubectl did it, and what it said on both channels.
-    pub fn kubectl_as(&self, kubeconfig: &Path, args: &[&str]) -> Result<(bool, String)> {
+    pub(super) fn kubectl_as(&self, kubeconfig: &Path, args: &[&str]) -> Result<(bool, String)> {
         let mut command = Command::new(&self.kubectl);
         // The cache of discovery lives at home.
         command.args(args).env("KUBECONFIG", kubeconfig).env("HOME", &self.base);
@@ -161,36 +161,36 @@ impl<'a> Sets<'a> {
         Ok((said.status.success(), text))
     }
 
-    pub fn good(&self, args: &[&str]) -> Result<String> {
+    pub(super) fn good(&self, args: &[&str]) -> Result<String> {
         let (well, said) = self.kubectl_as(&self.kubeconfig, args)?;
         ensure!(well, "kubectl {args:?} failed: {said}");
         Ok(said)
     }
 
     /// It must be refused, and for this reason.
-    pub fn refused(&self, args: &[&str], part: &str) -> Result<()> {
+    pub(super) fn refused(&self, args: &[&str], part: &str) -> Result<()> {
         let (well, said) = self.kubectl_as(&self.kubeconfig, args)?;
         ensure!(!well, "kubectl {args:?} should be refused: {said}");
         ensure!(said.contains(part), "kubectl {args:?} should be refused for {part:?}, and was for: {said}");
         Ok(())
     }
 
-    pub fn patch(spec: &Value) -> [String; 5] {
+    pub(super) fn patch(spec: &Value) -> [String; 5] {
         let patch = serde_json::json!({"spec": spec}).to_string();
         ["patch", "featuregate", "cluster", "--type=merge", &format!("-p={patch}")].map(str::to_owned)
     }
 
-    pub fn choose(&self, set: &str) -> Result<String> {
+    pub(super) fn choose(&self, set: &str) -> Result<String> {
         let args = Sets::patch(&serde_json::json!({"featureSet": set}));
         self.good(&args.each_ref().map(String::as_str))
     }
 
-    pub fn object(&self, kind: &str, name: &str) -> Result<Value> {
+    pub(super) fn object(&self, kind: &str, name: &str) -> Result<Value> {
         Ok(serde_json::from_str(&self.good(&["get", kind, name, "-o", "json"])?)?)
     }
 
     /// `1.4.0:A,B` for each row, with the gates that are on.
-    pub fn rows(&self) -> Result<String> {
+    pub(super) fn rows(&self) -> Result<String> {
         let object = self.object("featuregate", "cluster")?;
         let mut rows: Vec<String> = Vec::new();
         for row in object["status"]["featureGates"].as_array().into_iter().flatten() {
@@ -202,7 +202,7 @@ impl<'a> Sets<'a> {
     }
 
     /// Status and reason of a condition.
-    pub fn condition(&self, kind: &str, name: &str, condition: &str) -> Result<String> {
+    pub(super) fn condition(&self, kind: &str, name: &str, condition: &str) -> Result<String> {
         let object = self.object(kind, name)?;
         let mut found = object["status"]["conditions"].as_array().into_iter().flatten();
         let found = found.find(|found| found["type"] == condition);
@@ -210,16 +210,16 @@ impl<'a> Sets<'a> {
         Ok(format!("{} {}", text("status"), text("reason")))
     }
 
-    pub fn until_rows(&self, want: &str) -> Result<()> {
+    pub(super) fn until_rows(&self, want: &str) -> Result<()> {
         self.until(want, || self.rows())
     }
 
-    pub fn until_condition(&self, kind: &str, name: &str, condition: &str, want: &str) -> Result<()> {
+    pub(super) fn until_condition(&self, kind: &str, name: &str, condition: &str, want: &str) -> Result<()> {
         self.until(want, || self.condition(kind, name, condition)).context(condition.to_owned())
     }
 
     /// Asks until the answer is this.
-    pub fn until(&self, want: &str, ask: impl Fn() -> Result<String>) -> Result<()> {
+    pub(super) fn until(&self, want: &str, ask: impl Fn() -> Result<String>) -> Result<()> {
         until_ok(&format!("it is {want:?}"), || {
             let said = ask()?;
             ensure!(said == want, "it is {said:?}");

@@ -13,7 +13,7 @@ use super::{
 };
 
 // The name lets `--only figures` run it with the others.
-pub const SCENARIOS: &[Scenario] = &[Scenario { name: "field gates: figures", short: false, run: share }];
+pub(super) const SCENARIOS: &[Scenario] = &[Scenario { name: "field gates: figures", short: false, run: share }];
 
 const UPDATES: &str = "2000";
 const ROUNDS: usize = 3;

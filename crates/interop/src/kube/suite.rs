@@ -17,18 +17,18 @@ use super::super::{
     tool,
 };
 
-pub const SCENARIOS: &[Scenario] = &[Scenario { name: "apiextensions tests", short: false, run }];
+pub(crate) const SCENARIOS: &[Scenario] = &[Scenario { name: "apiextensions tests", short: false, run }];
 
 /// Where the client is kept, and its sources.
-pub const NAME: &str = "crd-suite";
+pub(crate) const NAME: &str = "crd-suite";
 /// Programs, and the packages that they are the tests of.
-pub const PROGRAMS: [(&str, &str); 2] = [("integration.test", ""), ("conversion.test", "conversion")];
+pub(crate) const PROGRAMS: [(&str, &str); 2] = [("integration.test", ""), ("conversion.test", "conversion")];
 
 const MODULE: &str = "k8s.io/apiextensions-apiserver";
 const TESTS: &str = "test/integration";
 
 /// A copy of the module with our fixtures in it: files of Go's own module cache must not be replaced.
-pub fn build(sources: &Path, into: &Path) -> Result<()> {
+pub(crate) fn build(sources: &Path, into: &Path) -> Result<()> {
     for name in ["go.mod", "go.sum", "suite.go"] {
         fs::copy(sources.join(name), into.join(name)).with_context(|| format!("failed to copy {name}"))?;
     }

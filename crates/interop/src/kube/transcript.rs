@@ -4,14 +4,14 @@ use std::fmt::Write;
 
 /// The output of a command and how it ended.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Said {
+pub(super) struct Said {
     pub code: i32,
     pub out: Vec<String>,
     pub err: Vec<String>,
 }
 
 #[derive(Debug, PartialEq, Eq)]
-pub enum Part {
+pub(super) enum Part {
     /// A comment, a heading, an empty line.
     Text(String),
     Step {
@@ -21,7 +21,7 @@ pub enum Part {
     },
 }
 
-pub fn parse(text: &str) -> Vec<Part> {
+pub(super) fn parse(text: &str) -> Vec<Part> {
     let mut parts = Vec::new();
     for (number, line) in text.lines().enumerate() {
         if let Some(command) = line.strip_prefix("$ ") {
@@ -39,7 +39,7 @@ pub fn parse(text: &str) -> Vec<Part> {
     parts
 }
 
-pub fn print(parts: &[Part]) -> String {
+pub(super) fn print(parts: &[Part]) -> String {
     let mut text = String::new();
     for part in parts {
         // Writing to a string does not fail.
@@ -52,7 +52,7 @@ pub fn print(parts: &[Part]) -> String {
 }
 
 impl Said {
-    pub fn new(code: i32, out: &str, err: &str, server: &str) -> Said {
+    pub(super) fn new(code: i32, out: &str, err: &str, server: &str) -> Said {
         Said { code, out: plain(out, server), err: plain(err, server) }
     }
 

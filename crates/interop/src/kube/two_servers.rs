@@ -13,7 +13,7 @@ use super::{
     client_go::{command, finish, start},
 };
 
-pub const SCENARIOS: &[Scenario] = &[
+pub(super) const SCENARIOS: &[Scenario] = &[
     Scenario { name: "two servers: flips on real etcd", short: true, run: flips_on_etcd },
     Scenario { name: "two servers: flips on followers of etcd", short: false, run: flips_on_followers },
     Scenario { name: "two servers: flips, leader killed", short: true, run: flips_on_ours },

@@ -19,25 +19,25 @@ use super::{
 
 const OPERATIONS: u32 = 400;
 const BIG_BYTES: usize = 1_000_000;
-pub const ROOT_PASSWORD: &str = "root-secret";
-pub const USER_PASSWORD: &str = "alice-secret";
+pub(super) const ROOT_PASSWORD: &str = "root-secret";
+pub(super) const USER_PASSWORD: &str = "alice-secret";
 
 /// How a dir is made.
 #[derive(Clone, Copy, PartialEq)]
-pub struct Wish {
+pub(super) struct Wish {
     pub end: End,
     pub auth_on: bool,
     pub learner: bool,
 }
 
 impl Wish {
-    pub fn plain() -> Wish {
+    pub(super) fn plain() -> Wish {
         Wish { end: End::Stop, auth_on: false, learner: true }
     }
 }
 
 /// Fills a new dir and returns what was in it at the end.
-pub fn fill(release: &Release, dir: &Path, seed: u64, wish: Wish) -> Result<Lines> {
+pub(super) fn fill(release: &Release, dir: &Path, seed: u64, wish: Wish) -> Result<Lines> {
     let mut server = Server::start(&release.server, dir)?;
     let mut http = server.http()?;
     for (key, byte) in [("big/1", b'x'), ("big/2", b'y'), ("big/1", b'z')] {
@@ -81,7 +81,7 @@ fn add_users(http: &mut Http) -> Result<()> {
 }
 
 /// Everything a client can see: keys at several revisions, hashes, leases, members, alarms, users and roles.
-pub fn seen(http: &mut Http) -> Result<Lines> {
+pub(super) fn seen(http: &mut Http) -> Result<Lines> {
     let mut lines = contents(http, true)?;
     for (_, answer) in lines.iter_mut().filter(|(name, _)| name.starts_with("hashkv")) {
         *answer = of_every_version(answer)?;

@@ -23,7 +23,7 @@ use super::{
 };
 
 /// The server was killed, so the end of its writes is in the log alone: the tool applies what is committed there.
-pub fn server(tools: &Tools, from: &Release, to: &Release, base: &Path) -> Result<Vec<Step>> {
+pub(super) fn server(tools: &Tools, from: &Release, to: &Release, base: &Path) -> Result<Vec<Step>> {
     let dir = base.join("data");
     let wish = Wish { end: End::Kill, ..Wish::plain() };
     let before = fill(from, &dir, tools.seed + 2, wish)?;
@@ -39,7 +39,7 @@ pub fn server(tools: &Tools, from: &Release, to: &Release, base: &Path) -> Resul
 }
 
 /// The tool is killed at random moments, on its way up and down. Each time the dir is at the one version or the other.
-pub fn migration(tools: &Tools, release: &Release, rounds: u64, base: &Path) -> Result<Vec<Step>> {
+pub(super) fn migration(tools: &Tools, release: &Release, rounds: u64, base: &Path) -> Result<Vec<Step>> {
     let dir = base.join("data");
     let before = fill(release, &dir, tools.seed + 3, Wish::plain())?;
     let (hash, path) = (tools.hash(&dir)?, dir.to_string_lossy().into_owned());

@@ -22,7 +22,7 @@ use super::{
 };
 
 #[derive(clap::Args)]
-pub struct Args {
+pub(crate) struct Args {
     /// Every version to every other, and everything twice as often
     #[arg(long)]
     all: bool,
@@ -38,7 +38,7 @@ pub struct Args {
 
 /// One version and who runs it.
 #[derive(Clone)]
-pub struct Release {
+pub(crate) struct Release {
     pub version: &'static str,
     pub server: Program,
     /// etcdctl of the release itself; of 3.7 for Lockgate.
@@ -46,13 +46,13 @@ pub struct Release {
 }
 
 /// The programs that the scenarios use.
-pub struct Tools {
+pub(crate) struct Tools {
     pub releases: Vec<Release>,
     pub utl: PathBuf,
     pub seed: u64,
 }
 
-pub fn run(args: &Args) -> Result<ExitCode> {
+pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let cache = harness::peers_dir();
     let path = lockgate(args.lockgate.as_deref())?;
     let mut releases = Vec::new();
@@ -116,14 +116,14 @@ fn scenarios(tools: &Tools, all: bool) -> Vec<Named<'_>> {
 
 impl Tools {
     /// Brings a dir to a version; `extra` are more words for the command line.
-    pub fn migrate(&self, dir: &Path, target: &str, extra: &[&str]) -> Result<String> {
+    pub(crate) fn migrate(&self, dir: &Path, target: &str, extra: &[&str]) -> Result<String> {
         let dir = dir.to_string_lossy();
         let words = ["migrate", "-y", "--data-dir", &dir, "--target-version", target];
         tool::run(&self.utl, &[&words, extra].concat())
     }
 
     /// The hash of the database, as the tool sees it.
-    pub fn hash(&self, dir: &Path) -> Result<String> {
+    pub(crate) fn hash(&self, dir: &Path) -> Result<String> {
         tool::run(&self.utl, &["hashkv", "--data-dir", &dir.to_string_lossy()])
     }
 }

@@ -19,7 +19,7 @@ const ROLES: [&str; 5] = ["r0", "r1", "r2", "many", "root"];
 const KEYS: [&str; 8] = ["a", "b", "c", "ca", "k/1", "k/2", "x", "z"];
 
 /// Changes overtake requests that were sent before, so entries are old when they are applied.
-pub fn at_random(server: &Server, seed: u64) -> Result<()> {
+pub(super) fn at_random(server: &Server, seed: u64) -> Result<()> {
     let mut http = server.http()?;
     let mut root = Root { token: String::new(), rng: Random::new(seed) };
     root.found(&mut http)?;

@@ -16,7 +16,7 @@ use super::{
 };
 
 /// Fills a dir, brings it to another version, lets a server of that version run on it, and brings it back.
-pub fn there_and_back(tools: &Tools, from: &Release, to: &Release, base: &Path) -> Result<Vec<Step>> {
+pub(super) fn there_and_back(tools: &Tools, from: &Release, to: &Release, base: &Path) -> Result<Vec<Step>> {
     let dir = base.join("data");
     let before = fill(from, &dir, tools.seed, Wish::plain())?;
     let mut steps = go(tools, &dir, to, &before, &[])?;
@@ -34,7 +34,7 @@ fn go(tools: &Tools, dir: &Path, to: &Release, expected: &Lines, extra: &[&str])
     Ok(steps)
 }
 
-pub fn look(program: &Program, dir: &Path) -> Result<Lines> {
+pub(super) fn look(program: &Program, dir: &Path) -> Result<Lines> {
     let mut server = Server::start(program, dir)?;
     let mut http = server.http()?;
     let found = seen(&mut http)?;
@@ -44,12 +44,12 @@ pub fn look(program: &Program, dir: &Path) -> Result<Lines> {
     Ok(found)
 }
 
-pub fn named(prefix: &str, steps: Vec<Step>) -> Vec<Step> {
+pub(super) fn named(prefix: &str, steps: Vec<Step>) -> Vec<Step> {
     steps.into_iter().map(|step| Step { name: format!("{prefix}: {}", step.name), ..step }).collect()
 }
 
 /// With authentication on, Lockgate and the real server know every user, on the dir that was brought there and back.
-pub fn with_auth_on(tools: &Tools, release: &Release, base: &Path) -> Result<Vec<Step>> {
+pub(super) fn with_auth_on(tools: &Tools, release: &Release, base: &Path) -> Result<Vec<Step>> {
     let dir = base.join("data");
     let before = fill(release, &dir, tools.seed, Wish { auth_on: true, ..Wish::plain() })?;
     let hash = tools.hash(&dir)?;
@@ -95,7 +95,7 @@ fn who_may(release: &Release, server: &Server) -> Result<Vec<Step>> {
 }
 
 /// The log in a directory of its own, which needs the journal.
-pub fn log_elsewhere(tools: &Tools, from: &Release, to: &Release, base: &Path) -> Result<Vec<Step>> {
+pub(super) fn log_elsewhere(tools: &Tools, from: &Release, to: &Release, base: &Path) -> Result<Vec<Step>> {
     let (dir, log) = (base.join("data"), base.join("log"));
     let log = log.to_string_lossy().into_owned();
     let with_log = |release: &Release| {

@@ -27,7 +27,7 @@ use super::{
 };
 
 /// Work for a server; the seed matters where it is random.
-pub type Work = fn(&Server, u64) -> Result<()>;
+pub(super) type Work = fn(&Server, u64) -> Result<()>;
 
 /// Fewer would prove little.
 const ENTRIES_MIN: u64 = 60;
@@ -40,7 +40,7 @@ const KEYS: [&str; 8] = ["a", "b", "c", "ca", "k/1", "k/2", "x", "z"];
 const STARTS_MAX: usize = 4;
 const BUCKETS: [Bucket; 4] = [Bucket::Auth, Bucket::AuthUsers, Bucket::AuthRoles, Bucket::Lease];
 
-pub fn waiting(tools: &Tools, from: &Release, to: &Release, work: Work, base: &Path) -> Result<Vec<Step>> {
+pub(super) fn waiting(tools: &Tools, from: &Release, to: &Release, work: Work, base: &Path) -> Result<Vec<Step>> {
     let quick = |release: &Release| Program { flags: vec!["--bcrypt-cost=4".into()], ..release.server.clone() };
     let (etcd, next) = (quick(from), quick(to));
     let dir = base.join("data");
@@ -108,7 +108,7 @@ fn set_back(program: &Program, dir: &Path, work: Work, seed: u64) -> Result<()> 
 }
 
 /// Every kind of change, and requests of everybody in between.
-pub fn by_script(server: &Server, _seed: u64) -> Result<()> {
+pub(super) fn by_script(server: &Server, _seed: u64) -> Result<()> {
     let mut http = server.http()?;
     let mut tokens = vec![("nobody", String::new())];
     for line in include_str!("users.txt").lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {
@@ -203,7 +203,7 @@ fn allowed(program: &Program, dir: &Path) -> Result<Lines> {
 }
 
 /// Gateways of different releases put the same message into different fields besides.
-pub fn outcome(answer: &Answer) -> String {
+pub(super) fn outcome(answer: &Answer) -> String {
     let said = || serde_json::from_str::<Value>(&answer.body).ok()?["message"].as_str().map(str::to_owned);
     if answer.status == 200 { "allowed".into() } else { said().unwrap_or_else(|| answer.body.clone()) }
 }
@@ -217,9 +217,10 @@ fn copy_dir(from: &Path, to: &Path) -> Result<()> {
     for entry in fs::read_dir(from)? {
         let entry = entry?;
         let target = to.join(entry.file_name());
-        match entry.file_type()?.is_dir() {
-            true => copy_dir(&entry.path(), &target)?,
-            false => drop(fs::copy(entry.path(), target)?),
+        if entry.file_type()?.is_dir() {
+            copy_dir(&entry.path(), &target)?;
+        } else {
+            fs::copy(entry.path(), target)?;
         }
     }
     // Servers insist on it.

@@ -70,7 +70,7 @@ pub struct Staging {
     /// Where the log is, if that is not under `member`.
     wal_apart: Option<PathBuf>,
     /// Held for as long as someone works here.
-    _lock: File,
+    _lock: DirLock,
     done: bool,
 }
 
@@ -174,10 +174,22 @@ fn wal_apart(dir: &DataDir) -> Result<Option<PathBuf>, SwapError> {
     Ok((!goes_along).then_some(real))
 }
 
-fn lock(root: &Path) -> Result<File, SwapError> {
+/// A locked directory. Dropping it releases the lock.
+struct DirLock(File);
+
+impl Drop for DirLock {
+    /// Closing the directory would not be enough: a child process that another thread is just starting holds a copy of
+    /// every descriptor until it executes its program, and with it the lock.
+    fn drop(&mut self) {
+        // If this fails, closing the directory releases the lock.
+        let _ = self.0.unlock();
+    }
+}
+
+fn lock(root: &Path) -> Result<DirLock, SwapError> {
     let file = File::open(root).map_err(|source| SwapError::Io { what: "open", path: root.into(), source })?;
     match file.try_lock() {
-        Ok(()) => Ok(file),
+        Ok(()) => Ok(DirLock(file)),
         Err(fs::TryLockError::WouldBlock) => Err(SwapError::Running { path: root.into() }),
         Err(fs::TryLockError::Error(source)) => Err(SwapError::Io { what: "lock", path: root.into(), source }),
     }

@@ -208,13 +208,7 @@ impl Drop for Node {
 
 /// Returns once `holds` is true, while tasks of the test go on. `what` completes "waiting until …".
 pub(crate) async fn until(what: &str, holds: impl Fn() -> bool) {
-    let waiting = async {
-        while !holds() {
-            tokio::time::sleep(std::time::Duration::from_millis(10)).await;
-        }
-    };
-    let waited = tokio::time::timeout(harness::wait_max(), waiting).await;
-    assert!(waited.is_ok(), "gave up waiting until {what}");
+    harness::asynchronous::until(what, async || holds()).await;
 }
 
 pub(crate) fn message(kind: MessageType, from: u64, to: u64, index: u64) -> Message {

@@ -66,6 +66,15 @@ pub(super) struct Journal {
     path: PathBuf,
 }
 
+impl Drop for Journal {
+    /// Releases the lock. Closing the file would not be enough: a child process that another thread is just starting holds
+    /// a copy of every descriptor until it executes its program, and with it the lock.
+    fn drop(&mut self) {
+        // If this fails, closing the file releases the lock.
+        let _ = self.file.unlock();
+    }
+}
+
 impl Journal {
     /// Opens the file in this directory, or begins it.
     pub(super) fn open(dir: &Path) -> Result<(Journal, Done)> {

@@ -28,7 +28,7 @@ struct Canvas {
     end: f64,
 }
 
-pub fn svg(run: &Run) -> String {
+pub(super) fn svg(run: &Run) -> String {
     let height = TOP + LANE * (run.lanes.len() as f64 + 2.0) + 22.0;
     let mut canvas = Canvas { out: String::new(), end: run.end };
     canvas.frame(height);

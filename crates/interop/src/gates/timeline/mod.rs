@@ -21,7 +21,7 @@ const DOWN_MS: u64 = 400;
 
 /// All that is drawn. Times are seconds since the first look.
 #[derive(Debug, Default)]
-pub struct Run {
+pub(super) struct Run {
     pub end: f64,
     pub lanes: Vec<Lane>,
     pub leaders: Vec<Span<String>>,
@@ -30,7 +30,7 @@ pub struct Run {
 
 /// One member.
 #[derive(Debug, Default)]
-pub struct Lane {
+pub(super) struct Lane {
     pub name: String,
     /// While its process runs, with its flag; from the moment on that it serves.
     pub up: Vec<Span<bool>>,
@@ -41,7 +41,7 @@ pub struct Lane {
 }
 
 #[derive(Clone, Debug)]
-pub struct Span<T> {
+pub(super) struct Span<T> {
     pub from: f64,
     pub to: f64,
     pub what: T,
@@ -49,7 +49,7 @@ pub struct Span<T> {
 
 /// The gate from a moment on.
 #[derive(Clone, Debug)]
-pub struct Switch {
+pub(super) struct Switch {
     pub at: f64,
     pub index: u64,
     pub on: bool,
@@ -57,7 +57,7 @@ pub struct Switch {
 }
 
 /// Runs a cluster of Lockgate members and writes the figure.
-pub fn record(world: &World, path: &Path) -> Result<()> {
+pub(super) fn record(world: &World, path: &Path) -> Result<()> {
     let temp = harness::tempdir();
     let mut gated = Gated::agreed(world, temp.path())?;
     pause(STEP_MS);

@@ -39,7 +39,7 @@ struct First {
     leaders: BTreeMap<u64, (f64, u64)>,
 }
 
-pub struct Observers {
+pub(super) struct Observers {
     stop: Arc<AtomicBool>,
     first: Arc<Mutex<First>>,
     threads: Vec<JoinHandle<()>>,
@@ -48,7 +48,7 @@ pub struct Observers {
 }
 
 impl Observers {
-    pub fn start(group: &Group, clock: Instant) -> Result<Observers> {
+    pub(super) fn start(group: &Group, clock: Instant) -> Result<Observers> {
         let (stop, first) = (Arc::<AtomicBool>::default(), Arc::<Mutex<First>>::default());
         let mut names = Vec::new();
         for (n, member) in group.members.iter().enumerate() {
@@ -68,7 +68,7 @@ impl Observers {
     }
 
     /// Ends the looking. The log of a member says which proposals there were.
-    pub fn finish(self, mut run: Run, changes: &[Change], log: &[(u64, Ours)]) -> Result<Run> {
+    pub(super) fn finish(self, mut run: Run, changes: &[Change], log: &[(u64, Ours)]) -> Result<Run> {
         self.stop.store(true, Ordering::Relaxed);
         for thread in self.threads {
             thread.join().map_err(|_| anyhow!("an observer panicked"))?;
