@@ -29,6 +29,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     // Full names of messages, for `min_version` and `json`.
     let mut config = tonic_prost_build::Config::new();
     config.enable_type_names();
-    tonic_prost_build::configure().bytes(".").compile_fds_with_config(compiler.file_descriptor_set(), config)?;
+    let services = tonic_prost_build::configure().bytes(".").codec_path("crate::codec::MessageCodec");
+    services.compile_fds_with_config(compiler.file_descriptor_set(), config)?;
     Ok(())
 }

@@ -9,7 +9,8 @@
 //! - [`newest_version_named`]: the most that a message of some kind can ask for;
 //! - [`V2Request`]: what logs of etcd up to 3.6 may hold in place of a request of today;
 //! - [`json`]: any message from and to JSON, as etcd's gateway has it;
-//! - [`http_routes`]: the gateway's paths.
+//! - [`http_routes`]: the gateway's paths;
+//! - [`codec`]: how gRPC messages are encoded and decoded.
 //!
 //! ```
 //! use proto::{MinVersion, Version, etcdserverpb::PutRequest, min_version};
@@ -20,6 +21,7 @@
 //! assert_eq!(proto::json::to_vec(&put).unwrap(), br#"{"key":"aw==","ignore_lease":true}"#);
 //! ```
 
+pub mod codec;
 pub mod json;
 mod min_version;
 mod newest;

@@ -3,9 +3,10 @@
 use std::marker::PhantomData;
 
 use prost::Message;
+use proto::codec::MessageDecoder;
 use tonic::{
     Status,
-    codec::{Codec, DecodeBuf, Decoder, EncodeBuf, Encoder},
+    codec::{Codec, EncodeBuf, Encoder},
 };
 
 /// Something that writes itself as a protobuf message.
@@ -26,14 +27,14 @@ impl<E: Wire, D: Message + Default + Send + 'static> Codec for WireCodec<E, D> {
     type Encode = E;
     type Decode = D;
     type Encoder = WireEncoder<E>;
-    type Decoder = WireDecoder<D>;
+    type Decoder = MessageDecoder<D>;
 
     fn encoder(&mut self) -> WireEncoder<E> {
         WireEncoder(PhantomData)
     }
 
-    fn decoder(&mut self) -> WireDecoder<D> {
-        WireDecoder(PhantomData)
+    fn decoder(&mut self) -> MessageDecoder<D> {
+        MessageDecoder::default()
     }
 }
 
@@ -46,17 +47,5 @@ impl<E: Wire> Encoder for WireEncoder<E> {
     fn encode(&mut self, item: E, out: &mut EncodeBuf<'_>) -> Result<(), Status> {
         item.write(out);
         Ok(())
-    }
-}
-
-pub(crate) struct WireDecoder<D>(PhantomData<D>);
-
-impl<D: Message + Default> Decoder for WireDecoder<D> {
-    type Item = D;
-    type Error = Status;
-
-    fn decode(&mut self, buf: &mut DecodeBuf<'_>) -> Result<Option<D>, Status> {
-        let message = D::decode(buf).map_err(|e| Status::internal(e.to_string()))?;
-        Ok(Some(message))
     }
 }

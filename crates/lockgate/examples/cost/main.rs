@@ -1,9 +1,10 @@
-//! The cost of gates for the server: `cargo run --release -p lockgate --example cost [--callgrind] target/release/lockgate`.
+//! The cost of calls and gates for the server: `cargo run --release -p lockgate --example cost [--callgrind] target/release/lockgate`.
 //!
 //! By default it sends the same calls with and without `require-feature` over one connection, in turns, and reads from the
 //! kernel how long the server's threads ran. Wall time would mostly show the network and the disk.
 //! With `--callgrind` the server runs under valgrind, which counts instructions, so that other work on the machine does not
-//! matter. This also compares a cluster that uses gates with one that does not, unless `--required` is given;
+//! matter. This also compares a cluster that uses gates with one that does not, unless `--required` is given; with `--each`
+//! it counts a call of each kind instead, to compare two builds of the server.
 //! `KEEP_DUMPS=DIR` keeps callgrind's files. Without callgrind, `--rounds N`, `--calls N` and `--only put` set how much is
 //! sent, and by which calls. Many short rounds are better than few long ones, because other work on the machine is then
 //! equal for both halves of a round.
@@ -13,7 +14,7 @@ mod server;
 
 use std::error::Error;
 
-use load::{Call, send};
+use load::{Call, Watchers, send};
 use server::{Gates, Server};
 use tonic::transport::Channel;
 
@@ -21,6 +22,8 @@ const ROUNDS: usize = 21;
 const CALLS: usize = 10_000;
 /// Instructions are counted in fewer rounds: they hardly differ.
 const COUNTED_ROUNDS: usize = 5;
+/// Watch streams that receive every put of a round.
+const WATCHERS: usize = 8;
 const CALL_KINDS: [Call; 3] = [Call::SerializableRange, Call::Range, Call::Put];
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
@@ -33,7 +36,7 @@ async fn main() -> Outcome<()> {
         args.retain(|arg| arg != flag);
         args.len() < before
     };
-    let (counting, required_only) = (has("--callgrind"), has("--required"));
+    let (counting, required_only, each) = (has("--callgrind"), has("--required"), has("--each"));
     let mut value = |flag: &str| {
         let at = args.iter().position(|arg| arg == flag)?;
         args.remove(at);
@@ -43,6 +46,9 @@ async fn main() -> Outcome<()> {
     let calls = value("--calls").map_or(Ok(CALLS), |calls| calls.parse())?;
     let only = value("--only").unwrap_or_default();
     let binary = args.first().ok_or("name the server's binary")?;
+    if counting && each {
+        return count_each(binary).await;
+    }
     match (counting, required_only) {
         (false, _) => time(binary, [rounds, calls].map(|n: usize| n.max(1)), &only.to_lowercase()).await,
         (true, false) => {
@@ -64,6 +70,30 @@ async fn time(binary: &str, [rounds, calls]: [usize; 2], only: &str) -> Outcome<
         }
         report(&format!("{call:?}, required"), "ns of CPU", calls, &rows);
     }
+    Ok(())
+}
+
+/// Instructions of a call of each kind, and of a put that watchers receive.
+async fn count_each(binary: &str) -> Outcome<()> {
+    let server = Server::start(binary, Gates::Off, true);
+    let channel = server.connect().await?;
+    for call in [Call::Put, Call::Range, Call::SerializableRange, Call::Txn] {
+        send(&channel, call, false, CALLS / 4).await?;
+        count_rounds(&server, &channel, call, &format!("{call:?}")).await?;
+    }
+    let watchers = Watchers::start(&channel, WATCHERS, COUNTED_ROUNDS * CALLS).await?;
+    count_rounds(&server, &channel, Call::Put, &format!("Put with {WATCHERS} watchers")).await?;
+    watchers.finish().await
+}
+
+async fn count_rounds(server: &Server, channel: &Channel, call: Call, what: &str) -> Outcome<()> {
+    let mut rows = Vec::new();
+    for _ in 0..COUNTED_ROUNDS {
+        rows.push(counted(server, channel, call, false).await?);
+    }
+    rows.sort_by(f64::total_cmp);
+    let (low, middle, high) = (rows[0], rows[rows.len() / 2], rows[rows.len() - 1]);
+    println!("{what}: {middle:.0} instructions a call ({low:.0} to {high:.0}, {COUNTED_ROUNDS} rounds of {CALLS})");
     Ok(())
 }
 

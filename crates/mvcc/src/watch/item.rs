@@ -31,13 +31,21 @@ impl WatchItem {
     /// The `WatchResponse` with some of the events; `more` tells that others follow.
     pub fn encode_fragment(&self, header: ResponseHeader, events: Range<usize>, more: bool, out: &mut impl BufMut) {
         const TAG_EVENTS: u8 = 0x5a;
-        // Fails only for want of room, and `out` grows.
-        let _ = self.frame(header, more).encode(out);
+        /// The tag and a varint.
+        const EVENT_HEAD_BYTES_MAX: usize = 11;
+        // Everything before an event is gathered: single bytes are cheaper to write to a `Vec` than to other buffers.
+        let frame = self.frame(header, more);
+        let mut head = Vec::with_capacity(frame.encoded_len() + EVENT_HEAD_BYTES_MAX);
+        // A `Vec` grows as needed, so this does not fail.
+        let _ = frame.encode(&mut head);
         for event in &self.events[events] {
-            out.put_u8(TAG_EVENTS);
-            prost::encoding::encode_varint(event.len() as u64, out);
+            head.push(TAG_EVENTS);
+            prost::encoding::encode_varint(event.len() as u64, &mut head);
+            out.put_slice(&head);
             out.put_slice(event);
+            head.clear();
         }
+        out.put_slice(&head);
     }
 
     /// Bytes that [`encode_fragment`](Self::encode_fragment) writes.

@@ -120,8 +120,7 @@ impl UnaryService<PutRequest> for Put {
 
 impl Wire for PutResponse {
     fn write(self, out: &mut EncodeBuf<'_>) {
-        // The buffer grows as it is written to.
-        let _ = self.encode(out);
+        proto::codec::encode(&self, out);
     }
 }
 

@@ -4,7 +4,6 @@ use std::ops::Range;
 
 use bytes::BufMut;
 use mvcc::WatchItem;
-use prost::Message;
 use proto::etcdserverpb::{ResponseHeader, WatchResponse};
 use tonic::codec::EncodeBuf;
 
@@ -28,10 +27,7 @@ pub(crate) enum WatchReply {
 impl Wire for WatchReply {
     fn write(self, out: &mut EncodeBuf<'_>) {
         match self {
-            // Encoding into a growing buffer does not fail.
-            WatchReply::Control(response) => {
-                let _ = response.encode(out);
-            }
+            WatchReply::Control(response) => proto::codec::encode(&*response, out),
             WatchReply::Events { item, header, part, more } => {
                 make_room(out, item.encoded_len(header, part.clone(), more));
                 item.encode_fragment(header, part, more, out);
