@@ -115,20 +115,35 @@ fn fail(error: &RunError) {
     eprintln!("lockgate: {text}");
 }
 
-/// What to try next, for a person at a terminal.
+/// The first commands to try, for a person at a terminal.
 fn first_steps(config: &Config) -> Option<String> {
     use std::io::IsTerminal;
     if !std::io::stderr().is_terminal() {
         return None;
     }
     let url = config.advertise_client_urls.first()?;
+    let tool = tool();
+    let unoptimized = if cfg!(debug_assertions) {
+        "This is an unoptimized build: to measure or to deploy, build with `cargo build --release --workspace`.\n"
+    } else {
+        ""
+    };
     Some(format!(
-        "\nLockgate is ready. Data is in {}; clients connect to {url}.\n\
+        "\nLockgate is ready. Data is in {}; clients connect to {url}.\n{unoptimized}\
          Try, in another terminal:\n\n  \
-           cargo run --release -p ctl -- put greeting hello\n  \
-           cargo run --release -p ctl -- get greeting\n  \
-           cargo run --release -p ctl -- watch --prefix '' \n\n\
+           {tool} put greeting hello\n  \
+           {tool} get greeting\n  \
+           {tool} watch --prefix '' \n\n\
          Any etcd client works too. Ctrl-C stops the server.\n\n",
         config.data_dir.display()
     ))
+}
+
+/// The command that runs `lockgatectl`: through cargo if cargo started this program.
+fn tool() -> &'static str {
+    match std::env::var_os("CARGO") {
+        Some(_) if cfg!(debug_assertions) => "cargo run -p ctl --",
+        Some(_) => "cargo run --release -p ctl --",
+        None => "lockgatectl",
+    }
 }

@@ -68,8 +68,7 @@ impl Watchers {
         let mut tasks = Vec::new();
         for _ in 0..count {
             let watch = WatchCreateRequest { key: "key-".into(), range_end: "key.".into(), ..Default::default() };
-            let create =
-                WatchRequest { request_union: Some(watch_request::RequestUnion::CreateRequest(watch)) };
+            let create = WatchRequest { request_union: Some(watch_request::RequestUnion::CreateRequest(watch)) };
             // The request stream stays open: its end would cancel the watch.
             let requests = stream::once(async { create }).chain(stream::pending());
             let mut answers = WatchClient::new(channel.clone()).watch(requests).await?.into_inner();
