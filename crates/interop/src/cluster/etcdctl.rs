@@ -124,7 +124,8 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// Fails unless all listed members that run are published and agree on leader, term and applied entries.
+    /// Fails unless all listed members that run are published, have a storage version, and agree on leader, term and
+    /// applied entries.
     fn settled(&self) -> Result<()> {
         let list = self.group.members[0].ask("/v3/cluster/member/list", &json!({}))?;
         let mut states = BTreeSet::new();
@@ -133,6 +134,9 @@ impl Session<'_> {
             let Some(member) = members.find(|member| listed["peerURLs"][0] == member.peer_url()) else { continue };
             ensure!(listed["clientURLs"][0].is_string(), "{} is not published", member.name);
             let status = member.ask("/v3/maintenance/status", &json!({}))?;
+            // A joined etcd writes its storage version seconds after it serves.
+            let storage_version = status["storageVersion"].as_str().unwrap_or_default();
+            ensure!(!storage_version.is_empty(), "{} has no storage version yet", member.name);
             states.insert(["leader", "raftTerm", "raftAppliedIndex"].map(|field| status[field].to_string()));
         }
         ensure!(states.len() == 1, "the members have the leaders, terms and applied entries {states:?}");
