@@ -132,6 +132,11 @@ impl SimMember {
         self.node.proposer.send(Input::TransferLeader { to });
     }
 
+    /// Databases that this member counts as on their way to others.
+    pub fn databases_under_way(&self) -> usize {
+        self.raft.lock().databases_under_way()
+    }
+
     /// Term, and whether this member leads in it.
     pub fn leads(&self) -> (u64, bool) {
         let CoreStatus { term, is_leader, .. } = self.node.shared.status();

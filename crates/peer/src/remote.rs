@@ -132,7 +132,7 @@ impl Peer {
 
     pub(crate) fn send_snapshot(&self, runtime: &Handle, message: Message, database: Database) {
         let (shared, picker, status) = (self.shared.clone(), self.picker.clone(), self.status.clone());
-        let sender = SnapshotSender { shared, to: self.id, picker, status };
+        let sender = SnapshotSender::new(shared, self.id, picker, status);
         let mut snapshots = self.snapshots.lock();
         while snapshots.try_join_next().is_some() {}
         snapshots.spawn_on(sender.send(message, database), runtime);

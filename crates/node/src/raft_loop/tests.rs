@@ -120,6 +120,19 @@ fn an_older_snapshot_is_not_recorded_after_a_newer_one() {
     assert_eq!(b.raft.parts.log.0, [20, 30]);
 }
 
+/// A member that is told that it may be downgraded must not send what is newer. A transfer can take hours.
+#[test]
+fn a_cut_of_the_log_does_not_wait_for_databases_under_way() {
+    let mut b = bench();
+    b.raft.work().unwrap();
+    b.raft.snapshots_in_flight = 1;
+    let last = b.raft.parts.core.status().last;
+    assert_eq!((last, b.raft.parts.core.log_len()), (1, 1));
+    let record = walpb::Snapshot { index: Some(last), term: Some(1), conf_state: None };
+    assert_eq!(b.raft.cut_log(&record, Version::new(3, 7)).unwrap(), None);
+    assert_eq!(b.raft.parts.core.log_len(), 0);
+}
+
 fn conf_change(id: u64) -> Bytes {
     use prost::Message;
     let change = raftpb::ConfChange { id: Some(id), node_id: Some(9), ..Default::default() };
