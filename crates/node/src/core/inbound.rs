@@ -1,4 +1,4 @@
-//! Messages between the core and the network: what may come in, and how it goes out.
+//! Messages from the network: what may reach the core.
 //!
 //! The core panics on messages that no sound member sends. Nothing from the network reaches it unlooked at.
 
@@ -12,7 +12,7 @@ use super::Core;
 use crate::convert;
 
 /// Bytes put before the context of another member's read.
-const PREFIX: usize = 8;
+pub(super) const PREFIX: usize = 8;
 
 /// Why a message is not given to the core.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -116,39 +116,4 @@ fn check_append(m: &Message) -> Result<(), Refused> {
 fn names_members(m: &Message) -> bool {
     let metadata = m.get_snapshot().get_metadata();
     metadata.index > 0 && !metadata.get_conf_state().get_voters().is_empty()
-}
-
-/// Messages as they go on the wire. Of several answers to appends the last to a member says all, and so does the last of
-/// several heartbeats that ask it to confirm reads.
-pub(super) fn outgoing(messages: Vec<Message>) -> Vec<raftpb::Message> {
-    let mut out: Vec<raftpb::Message> = Vec::with_capacity(messages.len());
-    for mut message in messages {
-        if message.get_msg_type() == MessageType::MsgReadIndexResp {
-            strip_prefix(&mut message);
-        }
-        let message = convert::message_from_core(&message);
-        match out.iter_mut().rev().find(|earlier| says_all(&message, earlier)) {
-            Some(earlier) => *earlier = message,
-            None => out.push(message),
-        }
-    }
-    out
-}
-
-/// Whether `earlier` need not be sent because of `later`.
-fn says_all(later: &raftpb::Message, earlier: &raftpb::Message) -> bool {
-    let same = (earlier.r#type, earlier.to, earlier.term) == (later.r#type, later.to, later.term);
-    same && match later.r#type() {
-        raftpb::MessageType::MsgAppResp => !earlier.reject() && !later.reject() && earlier.index() <= later.index(),
-        raftpb::MessageType::MsgHeartbeat => earlier.commit() <= later.commit() && later.context.is_some(),
-        _ => false,
-    }
-}
-
-fn strip_prefix(message: &mut Message) {
-    for entry in message.mut_entries().iter_mut() {
-        if entry.data.len() >= PREFIX {
-            entry.data = entry.data.slice(PREFIX..);
-        }
-    }
 }

@@ -11,6 +11,7 @@
 
 mod confirm;
 mod inbound;
+mod outbound;
 #[cfg(test)]
 mod scenarios;
 
@@ -236,8 +237,8 @@ impl Core {
             snapshot: (!snapshot.is_empty()).then(|| convert::snapshot_from_core(snapshot).metadata).flatten(),
             committed: ready.take_committed_entries().iter().map(convert::entry_from_core).collect(),
             reads,
-            messages: inbound::outgoing(ready.take_messages()),
-            messages_after_sync: inbound::outgoing(ready.take_persisted_messages()),
+            messages: outbound::outgoing(ready.take_messages()),
+            messages_after_sync: outbound::outgoing(ready.take_persisted_messages()),
             ready,
         })
     }
@@ -267,7 +268,7 @@ impl Core {
         Persisted {
             committed: light.take_committed_entries().iter().map(convert::entry_from_core).collect(),
             hard_state,
-            messages: inbound::outgoing(light.take_messages()),
+            messages: outbound::outgoing(light.take_messages()),
         }
     }
 
