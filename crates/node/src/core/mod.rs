@@ -108,7 +108,8 @@ impl Core {
             pre_vote: options.pre_vote,
             read_only_option: ReadOnlyOption::Safe,
             max_committed_size_per_ready: MESSAGE_BYTES_MAX,
-            batch_append: true,
+            // `outbound` joins appends: the crate would do it without a limit.
+            batch_append: false,
             ..Config::default()
         };
         let mut core = Core {
