@@ -10,6 +10,8 @@
 //! A received database is taken over by whoever applies, after step 3 and before the entries that follow it.
 
 mod confirm;
+#[cfg(test)]
+mod hostile;
 mod inbound;
 mod outbound;
 #[cfg(test)]
@@ -28,7 +30,7 @@ pub(crate) use self::inbound::Refused;
 use crate::{convert, log_store::LogStore};
 
 /// As etcd's: bytes of entries in one message, and messages on their way to one member.
-const MESSAGE_BYTES_MAX: u64 = 1024 * 1024;
+pub(crate) const MESSAGE_BYTES_MAX: u64 = 1024 * 1024;
 const INFLIGHT_MESSAGES_MAX: usize = 512;
 
 #[derive(Debug, Clone)]
