@@ -8,6 +8,7 @@ mod tests;
 mod work;
 
 use std::{
+    borrow::Cow,
     sync::{
         Arc,
         mpsc::{Receiver, RecvTimeoutError, Sender},
@@ -325,9 +326,14 @@ impl<L: Log> RaftLoop<L> {
     }
 
     fn receive(&mut self, message: &raftpb::Message) -> Result<(), FatalError> {
-        if message.r#type() == raftpb::MessageType::MsgProp && !self.may_log_all(message) {
-            return Ok(());
-        }
+        let message = match message.r#type() {
+            raftpb::MessageType::MsgProp => self.loggable(message),
+            _ => Cow::Borrowed(message),
+        };
+        let message = match &message {
+            Cow::Owned(rest) if rest.entries.is_empty() => return Ok(()),
+            message => message.as_ref(),
+        };
         if message.r#type() == raftpb::MessageType::MsgTransferLeader {
             self.note_offer();
         }
