@@ -25,7 +25,7 @@ fn core(role: u8) -> BareCore {
                 _ => MessageType::MsgVoteResp,
             };
             let answer = Message { r#type: Some(kind as i32), from: asked.to, to: Some(1), term: asked.term, ..asked };
-            core.receive(&answer).unwrap();
+            core.receive(&answer).expect("a valid answer");
         }
     }
     core
@@ -92,7 +92,7 @@ fn message(core: &BareCore, script: &[u8; STEP]) -> Message {
         entries: entries(core, index.unwrap_or(0), script),
         commit: number(core, script[6]),
         snapshot: if kind == MessageType::MsgSnap as i32 { snapshot(core, script) } else { None },
-        reject: Some(script[7] % 4 == 0),
+        reject: Some(script[7].is_multiple_of(4)),
         reject_hint: number(core, script[7] / 4),
         context: (script[2] >= 128).then(|| Bytes::from_static(b"CampaignTransfer")),
         ..Message::default()
