@@ -5,4 +5,5 @@ mod flags;
 mod json;
 mod min_version;
 mod peer;
+mod raft;
 mod wal;

@@ -251,3 +251,18 @@ async fn disk_full() {
     let found = member.client().await.get(Get::prefix("k").count_only()).await.expect("get").count;
     assert!(found == answered || found == answered + 1, "{found} of {answered}");
 }
+
+/// A received database that raft ignores would stay as long as the process runs.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_received_database_that_was_ignored_is_removed() {
+    let place = place();
+    let member = place.start(&["--snapshot-count=10"]);
+    let ignored = place.data().join("member/snap/0000000000000002.snap.db");
+    std::fs::write(&ignored, b"late").expect("write");
+    let client = member.client().await;
+    until("the file is removed", async || {
+        client.put(Put::new("key", "value")).await.expect("put");
+        !ignored.exists()
+    })
+    .await;
+}

@@ -1,7 +1,7 @@
 //! Members with users: users without permission change and learn nothing, on every path, through every member, whatever
 //! features are on; users with permission are known to all members until that changes.
 
-use crate::common::{add_learner, fill_quota, place, start_group, wait_for_feature, wait_for_version};
+use crate::common::{add_learner, channel, fill_quota, place, start_group, wait_for_feature, wait_for_version};
 
 use client::{Client, ConnectOptions, Error, Get, Increment, Permission, Put};
 use harness::{
@@ -9,6 +9,7 @@ use harness::{
     asynchronous::{until, until_some},
     wait_max,
 };
+use proto::etcdserverpb::{RangeRequest, kv_client::KvClient};
 use tonic::Code;
 
 const FEATURE: &str = "AtomicIncrement";
@@ -261,6 +262,32 @@ async fn a_learner_knows_the_users() {
     assert_eq!(found.kvs[0].value, "29");
     refused(learner.get(Get::key("other").serializable()).await, DENIED);
     refused(group.member(at).client().await.get(Get::key("n").serializable()).await, NOBODY);
+}
+
+/// A stream that began without authentication must not go on when users are needed.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_range_stream_ends_when_authentication_is_enabled() {
+    let place = place();
+    let member = place.start(&[QUICK]);
+    let client = member.client().await;
+    // Far more than what connections hold back, so that most of it is read after the change.
+    let value = "v".repeat(100_000);
+    for n in 0..300 {
+        client.put(Put::new(format!("large{n:03}"), value.clone())).await.expect("put");
+    }
+    let all = RangeRequest { key: "large".into(), range_end: "largf".into(), ..Default::default() };
+    let stream = KvClient::new(channel(&member).await).range_stream(all).await.expect("a stream");
+    let mut chunks = stream.into_inner();
+    assert!(chunks.message().await.expect("the first chunk").is_some());
+    add_users(&member).await;
+    let refused = loop {
+        match chunks.message().await {
+            Ok(Some(_)) => {}
+            Ok(None) => panic!("the stream sent all keys"),
+            Err(refused) => break refused,
+        }
+    };
+    assert!(refused.message().contains(NOBODY), "{refused:?}");
 }
 
 /// Changes the first letter of the signature. The last one holds only four bits, so one of sixteen tokens ends in `A` anyway.

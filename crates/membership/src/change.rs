@@ -9,8 +9,9 @@ use crate::{Member, MemberId};
 /// What a configuration change asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// The entry's own type and the member's flag may disagree; raft follows the type, the record the flag, and the
-    /// limit of learners holds where both say learner, all as in etcd.
+    /// In an old log the entry's own type and the member's flag may disagree; raft follows the type, the record the
+    /// flag, and the limit of learners holds where both say learner, all as in etcd. [`Change::decode_proposed`]
+    /// refuses such a change.
     Add {
         member: Member,
         as_learner: bool,
@@ -33,6 +34,13 @@ pub enum BadChange {
     Context { id: MemberId, why: String },
     #[error("the configuration change is for member {id} but holds member {found}; both must be the same")]
     OtherMember { id: MemberId, found: MemberId },
+    #[error("the configuration change names no member: its id is 0")]
+    NoMember,
+    #[error(
+        "the configuration change for member {id} is of type {kind:?}, but its context {context}: \
+         raft and the records of members would differ from then on"
+    )]
+    Contradiction { id: MemberId, kind: ConfChangeType, context: &'static str },
 }
 
 impl Change {
@@ -61,6 +69,21 @@ impl Change {
                 as_learner: kind == ConfChangeType::ConfChangeAddLearnerNode,
             },
         })
+    }
+
+    /// Decodes a change that is about to be logged. Raft follows the type of the change, and the records of members
+    /// follow its context, so a change in which they disagree would stop each member that applies it, at every replay.
+    pub fn decode_proposed(change: &ConfChange) -> Result<Change, BadChange> {
+        let decoded = Change::decode(change)?;
+        let (id, kind) = (decoded.id(), change.r#type());
+        let contradicts = |context| Err(BadChange::Contradiction { id, kind, context });
+        match &decoded {
+            _ if id.0 == 0 => Err(BadChange::NoMember),
+            Change::Add { member, as_learner: false } if member.is_learner => contradicts("adds a learner"),
+            Change::Add { member, as_learner: true } if !member.is_learner => contradicts("adds a voter"),
+            Change::Promote(_) if kind != ConfChangeType::ConfChangeAddNode => contradicts("promotes a learner"),
+            _ => Ok(decoded),
+        }
     }
 
     /// The change as a log entry carries it, with etcd's bytes.
@@ -141,6 +164,8 @@ fn json(member: &Member) -> Bytes {
 
 #[cfg(test)]
 mod tests {
+    use prost::Message as _;
+    use proto::raftpb::Entry;
     use test_case::test_case;
 
     use super::*;
@@ -166,6 +191,39 @@ mod tests {
         let context = Some(Bytes::from_static(context.as_bytes()));
         let change = ConfChange { id: Some(1), r#type: Some(kind), node_id: Some(id), context };
         Change::decode(&change).expect_err("a bad change")
+    }
+
+    #[test_case(0, r#"{"id":1,"peerURLs":[]}"# => None; "a voter")]
+    #[test_case(3, r#"{"id":1,"peerURLs":[],"isLearner":true}"# => None; "a learner")]
+    #[test_case(0, r#"{"id":1,"peerURLs":null,"isPromote":true}"# => None; "a promotion")]
+    #[test_case(2, r#"{"id":1,"peerURLs":[],"isLearner":true}"# => None; "an update takes the URLs alone")]
+    #[test_case(1, "" => None; "a removal has no context")]
+    #[test_case(0, r#"{"id":1,"peerURLs":[],"isLearner":true}"# => Some("adds a learner"); "a learner as a voter")]
+    #[test_case(3, r#"{"id":1,"peerURLs":[]}"# => Some("adds a voter"); "a voter as a learner")]
+    #[test_case(3, r#"{"id":1,"peerURLs":[],"isPromote":true}"# => Some("promotes a learner"); "promotion as a learner")]
+    fn contradiction(kind: i32, context: &'static str) -> Option<&'static str> {
+        let context = Some(Bytes::from_static(context.as_bytes()));
+        let change = ConfChange { id: Some(1), r#type: Some(kind), node_id: Some(1), context };
+        let entry = Entry { r#type: Some(1), data: Some(change.encode_to_vec().into()), ..Default::default() };
+        let refused = crate::may_log(&entry, None).err();
+        assert!(Change::decode(&change).is_ok(), "an old log may hold it");
+        match Change::decode_proposed(&change) {
+            Err(BadChange::Contradiction { context, .. }) => {
+                assert!(refused.is_some());
+                Some(context)
+            }
+            other => {
+                assert!(other.is_ok() && refused.is_none(), "{other:?}");
+                None
+            }
+        }
+    }
+
+    #[test]
+    fn no_member_has_the_id_0() {
+        let context = Some(Bytes::from_static(b"{\"id\":0}"));
+        let change = ConfChange { r#type: Some(0), context, ..Default::default() };
+        assert_eq!(Change::decode_proposed(&change), Err(BadChange::NoMember));
     }
 
     #[test]

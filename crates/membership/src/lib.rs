@@ -57,8 +57,8 @@ pub use reconcile::{Finding, ReconcileError, Reconciliation, Role, conf_state_of
 pub use reconfigure::{HEALTH_INTERVAL, Links, ReconfigureError, check_learner_ready, longest_connected, quorum};
 pub use url::{Resolve, check_urls_equal};
 pub use version::{
-    Answers, CLUSTER_VERSION_MIN, Downgrade, InvalidDowngrade, InvalidTarget, JoinRefusal, MemberVersions,
-    VersionDecision, VersionNote, check_join_versions, check_not_downgraded, decide_cluster_version, is_downgrade_done,
-    one_below, parse_release,
+    Answers, CLUSTER_VERSION_MIN, Downgrade, InvalidDowngrade, InvalidTarget, JOIN_VERSION_MIN, JoinRefusal,
+    MemberVersions, VersionDecision, VersionNote, check_join_versions, check_not_downgraded, decide_cluster_version,
+    is_downgrade_done, one_below, parse_release,
 };
 pub use versions_ahead::VersionsAhead;

@@ -65,7 +65,7 @@ pub fn may_log(entry: &Entry, cluster_version: Option<Version>) -> Result<(), No
         Ok(EntryType::EntryNormal) => entry.data.as_ref().map_or(Ok(()), |data| may_log_data(data, cluster_version)),
         Ok(EntryType::EntryConfChange) => match ConfChange::decode(entry.data.clone().unwrap_or_default()) {
             Err(error) => refuse(Reason::Malformed(error.to_string())),
-            Ok(change) => Change::decode(&change).map(drop).or_else(|bad| refuse(bad.into())),
+            Ok(change) => Change::decode_proposed(&change).map(drop).or_else(|bad| refuse(bad.into())),
         },
         // etcd panics on these at every version, and nothing of ours makes them.
         Ok(EntryType::EntryConfChangeV2) => {

@@ -12,9 +12,9 @@ use crate::MemberId;
 /// The version taken when the first leader cannot ask every member; also the lowest that peers may have.
 pub const CLUSTER_VERSION_MIN: Version = Version::new(3, 0);
 
-/// The lowest version of a cluster that this binary joins: what older members have in their logs and databases it cannot
-/// take over. etcd's own bound here is 3.0.
-pub(crate) const JOIN_VERSION_MIN: Version = Version::new(3, 7);
+/// The lowest version of a cluster that this binary can be a member of: what older members have in their logs and
+/// databases it cannot take over. etcd's own bound here is 3.0.
+pub const JOIN_VERSION_MIN: Version = Version::new(3, 7);
 
 /// What a member's `/version` says.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
@@ -52,6 +52,9 @@ pub enum InvalidTarget {
     FromCluster { from: Version, target: String },
     #[error("Cannot downgrade from minimal-server-version to downgrade-target ({from} to {target})")]
     FromServer { from: Version, target: String },
+    /// Not etcd's: with members of etcd alone the downgrade would be possible.
+    #[error("Cannot downgrade to {target}: Lockgate members cannot serve a cluster below {min}")]
+    BelowMin { target: String, min: Version },
 }
 
 /// Why the answers of the members say nothing, or what is odd about them; for the log.
@@ -98,6 +101,10 @@ fn decide_downgrade(current: Version, target: &str, lowest: Version) -> VersionD
     }
     let target = target.to_owned();
     match wanted {
+        // The leader that decides here is a Lockgate member itself.
+        Some(wanted) if wanted < JOIN_VERSION_MIN => {
+            VersionDecision::InvalidTarget(InvalidTarget::BelowMin { target, min: JOIN_VERSION_MIN })
+        }
         Some(wanted) if wanted == one_below(current) && wanted == one_below(lowest) => VersionDecision::Set(wanted),
         Some(wanted) if wanted == one_below(current) => {
             VersionDecision::InvalidTarget(InvalidTarget::FromServer { from: lowest, target })

@@ -262,6 +262,7 @@ impl ApplyLoop {
         self.proposer.send(Input::Snapshot { record });
         tracing::info!(snapshot_index = last.index(), "saved snapshot");
         self.snapshot_index = last.index();
+        self.data_dir.remove_received_before(self.snapshot_index);
         Ok(())
     }
 }

@@ -53,6 +53,19 @@ impl DataDir {
         self.snap().join(format!("{index:016x}.snap.db"))
     }
 
+    /// Removes received databases of an older index than the log's snapshot. Raft ignores those that come late or
+    /// twice.
+    pub(crate) fn remove_received_before(&self, index: u64) {
+        let Ok(entries) = fs::read_dir(self.snap()) else { return };
+        let is_old = |name: &str| {
+            let number = name.strip_suffix(".snap.db").and_then(|hex| u64::from_str_radix(hex, 16).ok());
+            number.is_some_and(|number| number < index)
+        };
+        for entry in entries.filter_map(Result::ok).filter(|entry| is_old(&entry.file_name().to_string_lossy())) {
+            remove(&entry.path(), "removed a received database that is not needed");
+        }
+    }
+
     pub fn wal(&self) -> PathBuf {
         self.wal.clone().unwrap_or_else(|| self.member().join("wal"))
     }
@@ -104,12 +117,17 @@ impl DataDir {
             let name = entry.file_name();
             let name = name.to_string_lossy();
             if name.starts_with("tmp") || name.starts_with("db.tmp") || name.ends_with(".snap.db") {
-                match fs::remove_file(entry.path()) {
-                    Ok(()) => tracing::info!(path = %entry.path().display(), "removed an unfinished file"),
-                    Err(error) => tracing::warn!(path = %entry.path().display(), %error, "failed to remove"),
-                }
+                remove(&entry.path(), "removed an unfinished file");
             }
         }
+    }
+}
+
+/// What cannot be removed stays until the next start.
+fn remove(path: &Path, done: &'static str) {
+    match fs::remove_file(path) {
+        Ok(()) => tracing::info!(path = %path.display(), "{done}"),
+        Err(error) => tracing::warn!(path = %path.display(), %error, "failed to remove"),
     }
 }
 
@@ -139,6 +157,20 @@ mod tests {
         let file = DataDir::new(dir.path().join("notes.txt"), None);
         assert!(matches!(file.check(), Err(DataDirError::NotADir { .. })));
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn received_databases_are_removed_once_the_log_is_past_them() {
+        let dir = harness::tempdir();
+        let data = DataDir::new(dir.path().join("a"), None);
+        data.create().unwrap();
+        let others = [data.db(), data.snap().join("db.tmp.5"), data.snap().join("x.snap.db")];
+        for path in [1, 0x1f, 0x20, 0x21].map(|index| data.received(index)).iter().chain(&others) {
+            fs::write(path, b"x").unwrap();
+        }
+        data.remove_received_before(0x20);
+        assert_eq!([1, 0x1f, 0x20, 0x21].map(|index| data.received(index).exists()), [false, false, true, true]);
+        assert!(others.iter().all(|path| path.exists()));
     }
 
     #[test]

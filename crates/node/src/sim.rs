@@ -3,6 +3,8 @@
 //! Whoever steps it decides when each loop runs, and what time it is then. One thread does everything, so a run can be
 //! repeated.
 
+mod bare_core;
+
 use std::{
     sync::{Arc, mpsc},
     time::Instant,
@@ -24,6 +26,8 @@ use crate::{
     wal_log::WalLog,
     world::{Network, World},
 };
+
+pub use self::bare_core::BareCore;
 
 /// An error and its causes in one line, as a member logs them.
 pub fn with_causes(error: &dyn std::error::Error) -> String {
@@ -130,6 +134,11 @@ impl SimMember {
     /// Asks the core to hand the leadership on.
     pub fn transfer_leadership(&self, to: u64) {
         self.node.proposer.send(Input::TransferLeader { to });
+    }
+
+    /// Databases that this member counts as on their way to others.
+    pub fn databases_under_way(&self) -> usize {
+        self.raft.lock().databases_under_way()
     }
 
     /// Term, and whether this member leads in it.

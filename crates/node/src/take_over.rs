@@ -97,6 +97,7 @@ impl ApplyLoop {
         self.resume_compaction();
         self.shared.set_applied_term(term);
         self.snapshot_index = index;
+        self.data_dir.remove_received_before(index);
         self.shared.applied.advance(index);
         self.follow_members();
         self.follow_gate();

@@ -19,7 +19,7 @@ use tokio::time::{Interval, MissedTickBehavior, interval};
 
 use crate::{
     codec::{Encoder, StreamKind, link_heartbeat},
-    route::needs_ours,
+    route::take_out_newer,
 };
 
 /// As many messages wait at most; more are dropped.
@@ -51,8 +51,6 @@ struct State {
 pub(crate) enum Refused {
     Detached(Box<Message>),
     Full,
-    /// A real etcd would stop at what the message holds.
-    NotOurs,
 }
 
 /// What a stream's owner is told.
@@ -67,13 +65,16 @@ impl Outbox {
         self.state.lock().attached
     }
 
-    pub(crate) fn push(&self, message: Message) -> Result<(), Refused> {
+    /// Queues a message. Proposals at which a real etcd would stop are left out if the reader may be one; returns their
+    /// number.
+    pub(crate) fn push(&self, mut message: Message) -> Result<usize, Refused> {
         let mut state = self.state.lock();
         if !state.attached {
             return Err(Refused::Detached(Box::new(message)));
         }
-        if !state.is_ours && needs_ours(&message) {
-            return Err(Refused::NotOurs);
+        let left_out = if state.is_ours { 0 } else { take_out_newer(&mut message) };
+        if left_out > 0 && message.entries.is_empty() {
+            return Ok(left_out);
         }
         if state.queue.len() >= MESSAGES_MAX {
             return Err(Refused::Full);
@@ -84,7 +85,7 @@ impl Outbox {
         if let Some(waker) = waker {
             waker.wake();
         }
-        Ok(())
+        Ok(left_out)
     }
 
     /// A body that sends what is queued from now on; `true` if it takes the place of another.
@@ -317,18 +318,32 @@ mod tests {
         let newer =
             pb::InternalRaftRequest { header: header.clone(), increment: Some(increment), ..Default::default() };
         let plain = pb::InternalRaftRequest { header, put: Some(put), ..Default::default() };
-        let proposal = |request: &pb::InternalRaftRequest| {
-            let entry = raftpb::Entry { data: Some(request.encode_to_vec().into()), ..Default::default() };
-            let kind = Some(raftpb::MessageType::MsgProp as i32);
-            Message { r#type: kind, entries: vec![entry], ..Message::default() }
+        let entry = |request: &pb::InternalRaftRequest| raftpb::Entry {
+            data: Some(request.encode_to_vec().into()),
+            ..Default::default()
         };
+        let proposal = |entries: Vec<raftpb::Entry>| {
+            let kind = Some(raftpb::MessageType::MsgProp as i32);
+            Message { r#type: kind, entries, ..Message::default() }
+        };
+        let (plain, newer) = (entry(&plain), entry(&newer));
         let (outbox, events) = (Arc::new(Outbox::default()), Arc::new(Counted::default()));
         for is_ours in [false, true] {
-            let attached = outbox.attach(StreamKind::Message, is_ours, Duration::from_secs(60), events.clone());
-            assert!(outbox.push(proposal(&plain)).is_ok());
-            assert_eq!(outbox.push(proposal(&newer)).is_ok(), is_ours);
+            let (mut body, _) = outbox.attach(StreamKind::Message, is_ours, Duration::from_secs(60), events.clone());
+            let dropped = usize::from(!is_ours);
+            assert_eq!(outbox.push(proposal(vec![plain.clone()])).unwrap(), 0);
+            assert_eq!(outbox.push(proposal(vec![newer.clone()])).unwrap(), dropped);
+            let both = proposal(vec![plain.clone(), newer.clone(), plain.clone()]);
+            assert_eq!(outbox.push(both.clone()).unwrap(), dropped);
+            let mut decoder = MessageDecoder::new(1 << 20);
+            decoder.push(body.frame().await.unwrap().unwrap().into_data().unwrap());
+            let sent: Vec<_> = std::iter::from_fn(|| decoder.next_message().unwrap()).map(|m| m.entries).collect();
+            if is_ours {
+                assert_eq!(sent, [vec![plain.clone()], vec![newer.clone()], both.entries]);
+            } else {
+                assert_eq!(sent, [vec![plain.clone()], vec![plain.clone(), plain.clone()]]);
+            }
             assert_eq!(outbox.detach_foreign(), !is_ours);
-            drop(attached);
         }
     }
 

@@ -21,7 +21,7 @@ use crate::{
     pipeline::Pipeline,
     probe,
     reader::{Reader, hand_over_proposals},
-    route::{Way, needs_ours, pick},
+    route::{Way, pick, take_out_newer},
     shared::Shared,
     snapshot_send::SnapshotSender,
     status::Status,
@@ -99,40 +99,43 @@ impl Peer {
     }
 
     /// A stream that is lost just now hands its message to the pipeline.
-    fn send_by(&self, way: Way, message: Message) -> Result<(), Way> {
+    fn send_by(&self, way: Way, mut message: Message) -> Result<(), Way> {
         let outbox = match way {
             Way::MsgAppStream => &self.msgapp,
             Way::MessageStream => &self.message,
-            // Nobody has said on it who reads there.
-            Way::Pipeline if needs_ours(&message) => {
-                self.warn_not_ours();
-                return Ok(());
+            Way::Pipeline => {
+                // A post reaches a reader that has not said on the connection whether it is one of ours.
+                let left_out = take_out_newer(&mut message);
+                self.note_left_out(left_out);
+                let is_empty = left_out > 0 && message.entries.is_empty();
+                return if is_empty { Ok(()) } else { self.pipeline.push(message).ok_or(way) };
             }
-            Way::Pipeline => return self.pipeline.push(message).ok_or(way),
         };
         match outbox.push(message) {
-            Ok(()) => Ok(()),
-            Err(Refused::Full) => Err(way),
-            Err(Refused::Detached(message)) => self.send_by(Way::Pipeline, *message),
-            Err(Refused::NotOurs) => {
-                self.warn_not_ours();
+            Ok(left_out) => {
+                self.note_left_out(left_out);
                 Ok(())
             }
+            Err(Refused::Full) => Err(way),
+            Err(Refused::Detached(message)) => self.send_by(Way::Pipeline, *message),
         }
     }
 
-    /// Whoever proposed it is told by its own time-out.
-    fn warn_not_ours(&self) {
-        tracing::warn!(
-            local_member_id = %self.shared.local(),
-            remote_peer_id = %self.id,
-            "dropped a proposal of version 3.8: the leader has not said that it is a lockgate member"
-        );
+    /// The callers of proposals that are left out learn it by their own time-outs.
+    fn note_left_out(&self, proposals: usize) {
+        if proposals > 0 {
+            tracing::warn!(
+                local_member_id = %self.shared.local(),
+                remote_peer_id = %self.id,
+                proposals,
+                "dropped proposals of version 3.8: the leader has not said that it is a lockgate member"
+            );
+        }
     }
 
     pub(crate) fn send_snapshot(&self, runtime: &Handle, message: Message, database: Database) {
         let (shared, picker, status) = (self.shared.clone(), self.picker.clone(), self.status.clone());
-        let sender = SnapshotSender { shared, to: self.id, picker, status };
+        let sender = SnapshotSender::new(shared, self.id, picker, status);
         let mut snapshots = self.snapshots.lock();
         while snapshots.try_join_next().is_some() {}
         snapshots.spawn_on(sender.send(message, database), runtime);

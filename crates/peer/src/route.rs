@@ -54,12 +54,18 @@ pub fn drop_redundant(messages: &mut Vec<Message>) {
     messages.retain(|_| keep.pop().unwrap_or(true));
 }
 
-/// Whether a proposal holds what only members of ours understand. Such a one may go only to a member that has said on
-/// that very connection that it is one: a real etcd would write it to the log, and those behind it stop there.
-pub fn needs_ours(message: &Message) -> bool {
+/// Takes the proposals out of a message that only members of ours understand, and returns how many there were. Such
+/// proposals may go only to a member that has said on that very connection that it is one of ours: a real etcd would
+/// write them to the log, and those behind it stop there.
+pub fn take_out_newer(message: &mut Message) -> usize {
     let is_newer =
         |entry: &Entry| matches!(may_log(entry, Some(LAST_OF_ETCD)), Err(NotYet { reason: Reason::Newer { .. }, .. }));
-    message.r#type() == MessageType::MsgProp && message.entries.iter().any(is_newer)
+    if message.r#type() != MessageType::MsgProp {
+        return 0;
+    }
+    let before = message.entries.len();
+    message.entries.retain(|entry| !is_newer(entry));
+    before - message.entries.len()
 }
 
 /// Why a message that arrived is not handed to raft. The texts are etcd's.

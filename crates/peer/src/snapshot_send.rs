@@ -5,6 +5,7 @@ use std::{
     pin::Pin,
     sync::Arc,
     task::{Context, Poll},
+    time::Duration,
 };
 
 use bytes::{Bytes, BytesMut};
@@ -28,28 +29,37 @@ const CHUNKS_AHEAD: usize = 4;
 const ANSWER_BYTES_MAX: usize = 64 << 10;
 
 pub(crate) struct SnapshotSender {
-    pub shared: Arc<Shared>,
-    pub to: MemberId,
-    pub picker: Arc<UrlPicker>,
-    pub status: Arc<Status>,
+    shared: Arc<Shared>,
+    to: MemberId,
+    picker: Arc<UrlPicker>,
+    status: Arc<Status>,
+    under_way: UnderWay,
 }
 
 impl SnapshotSender {
-    pub(crate) async fn send(self, message: Message, database: Database) {
+    /// The transfer counts as under way from here on, so a sender that is dropped before it has run is reported, too.
+    pub(crate) fn new(
+        shared: Arc<Shared>,
+        to: MemberId,
+        picker: Arc<UrlPicker>,
+        status: Arc<Status>,
+    ) -> SnapshotSender {
+        let under_way = UnderWay::begin(shared.clone(), to);
+        SnapshotSender { shared, to, picker, status, under_way }
+    }
+
+    pub(crate) async fn send(mut self, message: Message, database: Database) {
         let start = Instant::now();
         let index = message.snapshot.as_ref().and_then(|s| s.metadata.as_ref()).map_or(0, |m| m.index());
         let (to, observer) = (self.to, &self.shared.observer);
         let bytes = database.len;
         tracing::info!(snapshot_index = index, remote_peer_id = %to, bytes, "sending database snapshot");
-        observer.snapshot_send_started(to);
-        let under_way = UnderWay { shared: &self.shared, to, ended: false };
         let url = self.picker.pick();
         match self.post(&url, message, database).await {
             Ok(sent) => {
                 self.status.activate();
                 observer.sent_bytes(to, sent);
-                under_way.end(Some(start));
-                self.shared.report_snapshot(to, true);
+                self.under_way.took = Some(start.elapsed());
                 tracing::info!(
                     snapshot_index = index,
                     remote_peer_id = %to,
@@ -71,9 +81,7 @@ impl SnapshotSender {
                 }
                 self.picker.unreachable(&url);
                 self.status.deactivate("post", "sendMsgSnap", &error);
-                under_way.end(None);
                 self.shared.send_failed(to);
-                self.shared.report_snapshot(to, false);
             }
         }
     }
@@ -97,25 +105,26 @@ impl SnapshotSender {
     }
 }
 
-/// Counted as under way until it has ended, also when the task is dropped in between.
-struct UnderWay<'a> {
-    shared: &'a Shared,
+/// A transfer that is counted and whose end raft waits for. Both learn of the end when this is dropped, also if the
+/// task is aborted because its receiver was removed: raft keeps the log in memory while a transfer is under way.
+struct UnderWay {
+    shared: Arc<Shared>,
     to: MemberId,
-    ended: bool,
+    /// How long the transfer took; `None` until the receiver has confirmed it.
+    took: Option<Duration>,
 }
 
-impl UnderWay<'_> {
-    fn end(mut self, since: Option<Instant>) {
-        self.ended = true;
-        self.shared.observer.snapshot_send_ended(self.to, since.map(|start| start.elapsed()));
+impl UnderWay {
+    fn begin(shared: Arc<Shared>, to: MemberId) -> UnderWay {
+        shared.observer.snapshot_send_started(to);
+        UnderWay { shared, to, took: None }
     }
 }
 
-impl Drop for UnderWay<'_> {
+impl Drop for UnderWay {
     fn drop(&mut self) {
-        if !self.ended {
-            self.shared.observer.snapshot_send_ended(self.to, None);
-        }
+        self.shared.observer.snapshot_send_ended(self.to, self.took);
+        self.shared.report_snapshot(self.to, self.took.is_some());
     }
 }
 

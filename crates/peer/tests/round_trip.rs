@@ -2,7 +2,14 @@
 
 use crate::support;
 
-use std::{io::Read, time::Duration};
+use std::{
+    io::Read,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
 use bytes::Bytes;
 use membership::{ClusterId, MemberId};
@@ -174,6 +181,40 @@ async fn a_broken_snapshot_leaves_nothing() {
     assert_eq!(b.next().await.index(), 5, "raft heard of none of them");
     b.member.told.lock().refuse = true;
     assert!(!sent_snapshot(&a, snapshot(1, 2, 6), database(vec![1])).await, "raft refuses");
+}
+
+/// Says that it has been read, and has no end.
+struct Endless(Arc<AtomicBool>);
+
+impl Read for Endless {
+    fn read(&mut self, buf: &mut [u8]) -> std::io::Result<usize> {
+        self.0.store(true, Ordering::Relaxed);
+        Ok(buf.len())
+    }
+}
+
+/// A member that is removed takes its transfer with it. Raft must hear of that, because it keeps its log in memory
+/// while a transfer is under way.
+#[tokio::test]
+async fn a_snapshot_to_a_removed_member_is_reported() {
+    let a = start(1).await;
+    // The receiver accepts the connection, but never reads from it.
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", silent.local_addr().unwrap());
+    let is_reported = || a.member.told.lock().snapshots == [(MemberId(2), false)];
+    for wait_until_read in [false, true] {
+        a.transport.add_peer(MemberId(2), &[&url]).unwrap();
+        let read = Arc::new(AtomicBool::new(false));
+        let database = Database { len: 1 << 40, reader: Box::new(Endless(read.clone())) };
+        a.transport.send_snapshot(snapshot(1, 2, 5), database);
+        if wait_until_read {
+            until("the database is read", || read.load(Ordering::Relaxed)).await;
+        }
+        assert!(a.member.told.lock().snapshots.is_empty(), "the transfer is under way");
+        a.transport.remove_peer(MemberId(2));
+        until("the end of the transfer is reported", is_reported).await;
+        a.member.told.lock().snapshots.clear();
+    }
 }
 
 #[tokio::test]

@@ -195,6 +195,10 @@ impl Simulation {
             if waiting > 0 {
                 return self.fail(format!("{waiting} proposals still wait on {}, though no client does", m.id));
             }
+            let databases = m.member.as_ref().map_or(0, |member| member.databases_under_way());
+            if databases > 0 {
+                return self.fail(format!("{} waits for {databases} databases to arrive, though none is sent", m.id));
+            }
         }
         Ok(())
     }

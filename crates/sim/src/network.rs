@@ -46,6 +46,10 @@ impl Outbox {
         }
     }
 
+    pub(crate) fn knows(&self, id: u64) -> bool {
+        self.lock().members.contains(&MemberId(id))
+    }
+
     pub(crate) fn take(&self) -> Vec<(u64, Outgoing)> {
         std::mem::take(&mut self.lock().sent)
     }

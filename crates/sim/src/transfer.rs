@@ -37,6 +37,17 @@ impl Transfers {
     pub(crate) fn drop_from(&mut self, machine: usize) {
         self.under_way.retain(|_, transfer| transfer.from.machine != machine);
     }
+
+    /// Ends the transfers of a machine to receivers for which `is_gone` holds. Returns their sender and receiver.
+    fn abort(&mut self, machine: usize, is_gone: impl Fn(u64) -> bool) -> Vec<(Place, u64)> {
+        let mut aborted = Vec::new();
+        self.under_way.retain(|_, transfer| {
+            let ends = transfer.from.machine == machine && is_gone(transfer.message.to());
+            aborted.extend(ends.then(|| (transfer.from, transfer.message.to())));
+            !ends
+        });
+        aborted
+    }
 }
 
 impl Simulation {
@@ -51,6 +62,12 @@ impl Simulation {
                     self.queue.push(self.now + MS, Event::SnapshotReport { place, to, sent: false });
                 }
             }
+        }
+        // A member that is removed takes with it what is under way to it, as with the peers of a process.
+        let outbox = &self.machines[machine].outbox;
+        for (place, to) in self.transfers.abort(machine, |to| !outbox.knows(to)) {
+            self.note(("database aborted", machine, to));
+            self.queue.push(self.now + MS, Event::SnapshotReport { place, to, sent: false });
         }
         Ok(())
     }
@@ -138,7 +155,11 @@ impl Simulation {
         let place = self.place(from);
         let index = message.snapshot.as_ref().and_then(|s| s.metadata.as_ref()).map_or(0, |m| m.index());
         self.note(("send database", from, message.to(), index));
-        let Some(to) = self.find(message.to()) else { return };
+        let Some(to) = self.find(message.to()) else {
+            let to = message.to();
+            self.queue.push(self.now + MS, Event::SnapshotReport { place, to, sent: false });
+            return;
+        };
         let number = self.transfers.next;
         self.transfers.next += 1;
         self.transfers.under_way.insert(number, Transfer { from: place, to, message, database });

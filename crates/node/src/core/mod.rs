@@ -10,7 +10,10 @@
 //! A received database is taken over by whoever applies, after step 3 and before the entries that follow it.
 
 mod confirm;
+#[cfg(test)]
+mod hostile;
 mod inbound;
+mod outbound;
 #[cfg(test)]
 mod scenarios;
 
@@ -27,7 +30,7 @@ pub(crate) use self::inbound::Refused;
 use crate::{convert, log_store::LogStore};
 
 /// As etcd's: bytes of entries in one message, and messages on their way to one member.
-const MESSAGE_BYTES_MAX: u64 = 1024 * 1024;
+pub(crate) const MESSAGE_BYTES_MAX: u64 = 1024 * 1024;
 const INFLIGHT_MESSAGES_MAX: usize = 512;
 
 #[derive(Debug, Clone)]
@@ -107,7 +110,8 @@ impl Core {
             pre_vote: options.pre_vote,
             read_only_option: ReadOnlyOption::Safe,
             max_committed_size_per_ready: MESSAGE_BYTES_MAX,
-            batch_append: true,
+            // `outbound` joins appends: the crate would do it without a limit.
+            batch_append: false,
             ..Config::default()
         };
         let mut core = Core {
@@ -236,8 +240,8 @@ impl Core {
             snapshot: (!snapshot.is_empty()).then(|| convert::snapshot_from_core(snapshot).metadata).flatten(),
             committed: ready.take_committed_entries().iter().map(convert::entry_from_core).collect(),
             reads,
-            messages: inbound::outgoing(ready.take_messages()),
-            messages_after_sync: inbound::outgoing(ready.take_persisted_messages()),
+            messages: outbound::outgoing(ready.take_messages()),
+            messages_after_sync: outbound::outgoing(ready.take_persisted_messages()),
             ready,
         })
     }
@@ -267,7 +271,7 @@ impl Core {
         Persisted {
             committed: light.take_committed_entries().iter().map(convert::entry_from_core).collect(),
             hard_state,
-            messages: inbound::outgoing(light.take_messages()),
+            messages: outbound::outgoing(light.take_messages()),
         }
     }
 

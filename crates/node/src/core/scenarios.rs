@@ -7,7 +7,7 @@ use proto::raftpb::{self, MessageType};
 use raft::eraftpb::{ConfChange, ConfChangeType, ConfState, HardState};
 use slog::Logger;
 
-use super::{Core, CoreOptions};
+use super::{Core, CoreOptions, MESSAGE_BYTES_MAX};
 use crate::log_store::LogStore;
 
 struct Cluster {
@@ -318,4 +318,35 @@ fn nothing_is_handed_on_under_the_name_of_another() {
     c.give(&read_index(removed, follower));
     let sent: Vec<_> = c.messages.iter().map(|m| (m.r#type(), m.from(), m.to())).collect();
     assert_eq!(sent, [(MessageType::MsgProp, follower, leader)]);
+}
+
+/// In raft 0.7 `try_batching` makes one message of all entries that may be on their way to a member.
+#[test]
+fn a_member_that_lags_is_sent_messages_of_limited_size() {
+    let mut c = Cluster::new(&[1, 2, 3]);
+    let leader = c.elect(&[1, 2, 3]);
+    let late = if leader == 3 { 2 } else { 3 };
+    let other = 6 - leader - late;
+    let data = Bytes::from(vec![0; MESSAGE_BYTES_MAX as usize / 4]);
+    for _ in 0..40 {
+        c.core(leader).handle_proposals(vec![data.clone()]).unwrap();
+        c.work(leader);
+        c.take(MessageType::MsgApp, late);
+        c.settle(&[leader, other]);
+    }
+    c.core(leader).handle_unreachable(late);
+    let mut messages = 0;
+    while c.cores[&late].status().commit < c.cores[&leader].status().commit {
+        c.core(leader).handle_tick();
+        c.work(leader);
+        while !c.messages.is_empty() {
+            for message in std::mem::take(&mut c.messages) {
+                let bytes: usize = message.entries.iter().map(|e| e.data.as_ref().map_or(0, Bytes::len)).sum();
+                assert!(bytes as u64 <= MESSAGE_BYTES_MAX, "one message has {bytes} bytes of entries");
+                messages += usize::from(bytes > 0);
+                c.give(&message);
+            }
+        }
+    }
+    assert!((10..=40).contains(&messages), "{messages} messages: they are joined up to the limit, and not beyond it");
 }

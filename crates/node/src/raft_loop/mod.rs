@@ -8,6 +8,7 @@ mod tests;
 mod work;
 
 use std::{
+    borrow::Cow,
     sync::{
         Arc,
         mpsc::{Receiver, RecvTimeoutError, Sender},
@@ -143,8 +144,6 @@ pub(crate) struct RaftLoop<L: Log> {
     /// Of the newest snapshot record in the log that this run has written.
     snapshot_index: u64,
     versions_ahead: VersionsAhead,
-    /// Entries up to here must not be sent any more.
-    cut_to: u64,
     /// When this member learnt that it is removed.
     removed: Option<Instant>,
     now: Instant,
@@ -170,7 +169,6 @@ impl<L: Log> RaftLoop<L> {
             snapshots_in_flight: 0,
             snapshot_index: 0,
             versions_ahead: VersionsAhead::default(),
-            cut_to: 0,
             removed: None,
             now,
             next_tick: now,
@@ -203,6 +201,11 @@ impl<L: Log> RaftLoop<L> {
     /// When to look although nothing comes in.
     pub(crate) fn next_look(&self) -> Instant {
         self.reads.deadline().map_or(self.next_tick, |deadline| deadline.min(self.next_tick))
+    }
+
+    #[cfg(feature = "sim")]
+    pub(crate) fn databases_under_way(&self) -> usize {
+        self.snapshots_in_flight
     }
 
     /// Entries that the log holds at the start. Those that are not applied yet may change the cluster version.
@@ -323,9 +326,14 @@ impl<L: Log> RaftLoop<L> {
     }
 
     fn receive(&mut self, message: &raftpb::Message) -> Result<(), FatalError> {
-        if message.r#type() == raftpb::MessageType::MsgProp && !self.may_log_all(message) {
-            return Ok(());
-        }
+        let message = match message.r#type() {
+            raftpb::MessageType::MsgProp => self.loggable(message),
+            _ => Cow::Borrowed(message),
+        };
+        let message = match &message {
+            Cow::Owned(rest) if rest.entries.is_empty() => return Ok(()),
+            message => message.as_ref(),
+        };
         if message.r#type() == raftpb::MessageType::MsgTransferLeader {
             self.note_offer();
         }

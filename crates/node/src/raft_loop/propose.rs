@@ -1,26 +1,38 @@
 //! Proposals: held while there is no leader, and asked whether the log may have them.
 
-use std::time::Instant;
+use std::{borrow::Cow, time::Instant};
 
 use proto::raftpb;
 
 use super::{Judged, Proposal, RaftLoop};
-use crate::{error::FatalError, world::Log};
+use crate::{core::MESSAGE_BYTES_MAX, error::FatalError, world::Log};
 
 /// Members that ask for more changes at once than a cluster has members get no answer.
 const WAITING_MAX: usize = 64;
 
 impl<L: Log> RaftLoop<L> {
-    /// What another member's proposal may not bring into the log, for the sake of a third one's.
-    pub(super) fn may_log_all(&mut self, message: &raftpb::Message) -> bool {
+    /// The proposals of another member without those that the log may not have. Those that remain are judged as if they
+    /// were appended in turn.
+    pub(super) fn loggable<'a>(&mut self, message: &'a raftpb::Message) -> Cow<'a, raftpb::Message> {
         let applied = self.parts.cluster.read().version();
-        let refused = message.entries.iter().find_map(|entry| self.versions_ahead.may_log(entry, applied).err());
-        if let Some(why) = &refused {
-            tracing::warn!(remote_peer_id = format!("{:x}", message.from()), %why, "refused a forwarded proposal");
-        } else {
-            message.entries.iter().for_each(|entry| self.versions_ahead.expect(entry));
+        let may_log = |entry: &raftpb::Entry| match self.versions_ahead.may_log(entry, applied) {
+            Ok(()) => {
+                self.versions_ahead.expect(entry);
+                true
+            }
+            Err(why) => {
+                tracing::warn!(remote_peer_id = format!("{:x}", message.from()), %why, "refused a forwarded proposal");
+                false
+            }
+        };
+        let kept: Vec<bool> = message.entries.iter().map(may_log).collect();
+        if kept.iter().all(|kept| *kept) {
+            return Cow::Borrowed(message);
         }
-        refused.is_none()
+        let mut rest = message.clone();
+        let mut kept = kept.into_iter();
+        rest.entries.retain(|_| kept.next().unwrap_or(false));
+        Cow::Owned(rest)
     }
 
     /// Proposals for which nobody waits any more are forgotten: their callers have been told that they failed.
@@ -43,10 +55,10 @@ impl<L: Log> RaftLoop<L> {
         }
         let (changes, requests): (Vec<_>, Vec<_>) = proposals.into_iter().partition(|(_, p)| p.is_conf_change);
         let requests = self.drop_unloggable(requests.into_iter().map(|(_, p)| p).collect());
-        if !requests.is_empty() {
-            let data = requests.iter().map(|p| p.data.clone()).collect();
+        for batch in batches(&requests) {
+            let data = batch.iter().map(|p| p.data.clone()).collect();
             let result = self.parts.core.handle_proposals(data);
-            self.note_dropped(result, requests.iter().map(|p| p.id));
+            self.note_dropped(result, batch.iter().map(|p| p.id));
         }
         for (since, change) in changes {
             if self.parts.core.awaits_conf_change() {
@@ -118,4 +130,19 @@ impl<L: Log> RaftLoop<L> {
             }
         }
     }
+}
+
+/// Proposals that go to the leader in one message, which the core does not split. A single one may exceed the limit.
+fn batches(mut requests: &[Proposal]) -> impl Iterator<Item = &[Proposal]> {
+    std::iter::from_fn(move || {
+        let mut bytes = 0;
+        let fits = |request: &&Proposal| {
+            bytes += request.data.len() as u64;
+            bytes <= MESSAGE_BYTES_MAX
+        };
+        let len = requests.iter().take_while(fits).count().max(1);
+        let (batch, rest) = requests.split_at_checked(len)?;
+        requests = rest;
+        Some(batch)
+    })
 }

@@ -6,7 +6,7 @@ use std::{
     time::SystemTime,
 };
 
-use membership::{ClusterId, MemberId};
+use membership::{ClusterId, Member, MemberId};
 
 use raft::eraftpb::{ConfState, HardState};
 
@@ -14,7 +14,7 @@ use super::*;
 use crate::{
     core::CoreOptions,
     log_store::LogStore,
-    world::{NoNetwork, Observer, SystemClock},
+    world::{Database, NoNetwork, Observer, SystemClock},
 };
 
 /// Keeps the indices of snapshot records.
@@ -62,11 +62,30 @@ struct Bench {
     _dir: harness::TempDir,
 }
 
+/// Keeps what is sent.
+#[derive(Default)]
+struct Sent(Mutex<Vec<raftpb::Message>>);
+
+impl Network for Sent {
+    fn send(&self, messages: Vec<raftpb::Message>) {
+        self.0.lock().extend(messages);
+    }
+    fn send_snapshot(&self, _: raftpb::Message, _: Database) {}
+    fn set_members(&self, _: Vec<Member>) {}
+    fn active_since(&self, _: MemberId) -> Option<Instant> {
+        None
+    }
+}
+
 /// The only member of a cluster.
 fn bench() -> Bench {
+    bench_among(&[1], Arc::new(NoNetwork))
+}
+
+fn bench_among(voters: &[u64], network: Arc<dyn Network>) -> Bench {
     let (to_apply, entries) = mpsc::channel();
     let look = Arc::new(Look { entries: Mutex::new(entries), early: Mutex::default() });
-    let conf = ConfState { voters: vec![1], ..Default::default() };
+    let conf = ConfState { voters: voters.to_vec(), ..Default::default() };
     let store = LogStore::new((0, 0), HardState::default(), conf, Vec::new());
     let options = CoreOptions { id: 1, election_ticks: 10, pre_vote: true, applied: 0, seed: 1 };
     let core = Core::new(&options, store, &slog::Logger::root(slog::Discard, slog::o!())).unwrap();
@@ -84,7 +103,7 @@ fn bench() -> Bench {
         to_apply,
         shared: shared.clone(),
         lessor,
-        network: Arc::new(NoNetwork),
+        network,
         cluster: Arc::new(RwLock::new(Cluster::new(ClusterId(1), MemberId(1), BTreeMap::new(), BTreeSet::new(), None))),
         ids: Arc::new(RequestIds::new(1, SystemTime::UNIX_EPOCH)),
         time,
@@ -118,6 +137,19 @@ fn an_older_snapshot_is_not_recorded_after_a_newer_one() {
     let now = b.raft.now;
     b.raft.pass(None, now).unwrap();
     assert_eq!(b.raft.parts.log.0, [20, 30]);
+}
+
+/// A member that is told that it may be downgraded must not send what is newer. A transfer can take hours.
+#[test]
+fn a_cut_of_the_log_does_not_wait_for_databases_under_way() {
+    let mut b = bench();
+    b.raft.work().unwrap();
+    b.raft.snapshots_in_flight = 1;
+    let last = b.raft.parts.core.status().last;
+    assert_eq!((last, b.raft.parts.core.log_len()), (1, 1));
+    let record = walpb::Snapshot { index: Some(last), term: Some(1), conf_state: None };
+    assert_eq!(b.raft.cut_log(&record, Version::new(3, 7)).unwrap(), None);
+    assert_eq!(b.raft.parts.core.log_len(), 0);
 }
 
 fn conf_change(id: u64) -> Bytes {
@@ -183,6 +215,82 @@ fn configuration_changes_do_not_wait_forever() {
     let later = b.raft.now + b.raft.parts.request_timeout;
     b.raft.pass(None, later).unwrap();
     assert!(b.raft.held.is_empty());
+}
+
+/// An entry with this request and nothing else.
+fn request_entry(request: proto::etcdserverpb::InternalRaftRequest) -> raftpb::Entry {
+    use prost::Message;
+    let header = Some(proto::etcdserverpb::RequestHeader { id: 1, ..Default::default() });
+    let request = proto::etcdserverpb::InternalRaftRequest { header, ..request };
+    raftpb::Entry { data: Some(request.encode_to_vec().into()), ..Default::default() }
+}
+
+fn put() -> raftpb::Entry {
+    let put = Some(proto::etcdserverpb::PutRequest { key: "k".into(), ..Default::default() });
+    request_entry(proto::etcdserverpb::InternalRaftRequest { put, ..Default::default() })
+}
+
+/// A request that only members of version 3.8 understand.
+fn increment() -> raftpb::Entry {
+    let increment = Some(proto::etcdserverpb::IncrementRequest { key: "k".into(), ..Default::default() });
+    request_entry(proto::etcdserverpb::InternalRaftRequest { increment, ..Default::default() })
+}
+
+fn lower_version() -> raftpb::Entry {
+    let set = proto::membershippb::ClusterVersionSetRequest { ver: "3.7.0".into(), feature_gates: None };
+    request_entry(proto::etcdserverpb::InternalRaftRequest { cluster_version_set: Some(set), ..Default::default() })
+}
+
+/// How many entries of a forwarded proposal reach the log.
+fn logged(b: &mut Bench, entries: Vec<raftpb::Entry>) -> u64 {
+    let before = b.raft.parts.core.status().last;
+    let kind = Some(raftpb::MessageType::MsgProp as i32);
+    let message = raftpb::Message { r#type: kind, from: Some(2), to: Some(1), entries, ..Default::default() };
+    b.inputs.send(Input::Message(Box::new(message))).unwrap();
+    b.raft.pass(None, b.raft.now).unwrap();
+    b.raft.parts.core.status().last - before
+}
+
+/// The others would time out although nothing is wrong with them.
+#[test]
+fn a_refused_proposal_takes_no_other_with_it() {
+    let mut b = bench();
+    b.raft.work().unwrap();
+    assert_eq!(logged(&mut b, vec![put(), increment(), put()]), 2);
+    assert_eq!(logged(&mut b, vec![increment()]), 0);
+}
+
+/// Proposals of one message are applied one after the other, at the version that the one before has left.
+#[test]
+fn forwarded_proposals_are_judged_in_turn() {
+    let mut b = bench();
+    b.raft.work().unwrap();
+    b.raft.parts.cluster.write().apply_version(1, Version::new(3, 8));
+    assert_eq!(logged(&mut b, vec![increment(), lower_version()]), 2);
+    let mut b = bench();
+    b.raft.work().unwrap();
+    b.raft.parts.cluster.write().apply_version(1, Version::new(3, 8));
+    assert_eq!(logged(&mut b, vec![lower_version(), increment(), put()]), 2);
+}
+
+/// A member takes no message above 512 MiB, and 1,024 proposals may be three times that.
+#[test]
+fn forwarded_proposals_are_sent_in_messages_of_limited_size() {
+    let sent = Arc::new(Sent::default());
+    let mut b = bench_among(&[1, 2], sent.clone());
+    let kind = Some(raftpb::MessageType::MsgHeartbeat as i32);
+    let beat = raftpb::Message { r#type: kind, from: Some(2), to: Some(1), term: Some(1), ..Default::default() };
+    b.inputs.send(Input::Message(Box::new(beat))).unwrap();
+    b.raft.pass(None, b.raft.now).unwrap();
+    let third = crate::core::MESSAGE_BYTES_MAX as usize / 3;
+    for (id, size) in [third, third, third, 1, 4 * third, 1, 1].into_iter().enumerate() {
+        let data = vec![0; size].into();
+        b.inputs.send(Input::Propose { id: id as u64, data, judged: Judged::Plain }).unwrap();
+    }
+    b.raft.pass(None, b.raft.now).unwrap();
+    let sent = sent.0.lock();
+    let proposals = sent.iter().filter(|m| m.r#type() == raftpb::MessageType::MsgProp);
+    assert_eq!(proposals.map(|m| m.entries.len()).collect::<Vec<_>>(), [4, 1, 2]);
 }
 
 /// The version may have gone down between the proposer's look and this one.

@@ -137,10 +137,13 @@ impl<L: Log> RaftLoop<L> {
     }
 
     /// For members of an older version nothing newer may be left in the log. Returns the last entry that is.
+    ///
+    /// The cut does not wait for databases that are under way: a receiver that needs an entry from before the cut gets
+    /// another database.
     pub(crate) fn cut_log(&mut self, record: &walpb::Snapshot, version: Version) -> Result<Option<u64>, FatalError> {
         self.snapshot(record)?;
-        self.cut_to = self.cut_to.max(record.index());
-        self.compact();
+        self.parts.core.handle_applied(record.index());
+        self.parts.core.compact(record.index(), 0);
         let is_newer = |entry: &raftpb::Entry| {
             matches!(may_log(entry, Some(version)), Err(NotYet { reason: Reason::Newer { .. }, .. }))
         };
@@ -162,11 +165,6 @@ impl<L: Log> RaftLoop<L> {
         // A member that receives a database needs the entries after it.
         if self.snapshots_in_flight > 0 {
             return;
-        }
-        if self.cut_to > 0 {
-            self.parts.core.handle_applied(self.cut_to);
-            self.parts.core.compact(self.cut_to, 0);
-            self.cut_to = 0;
         }
         let keep = if self.parts.core.has_other_members() { self.parts.catch_up_entries } else { 0 };
         let applied = self.parts.shared.applied.index();

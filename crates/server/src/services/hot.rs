@@ -28,6 +28,7 @@ use crate::{
     codec::{Wire, WireCodec},
     metrics::server::Op,
     status,
+    users::Permit,
 };
 
 type Answer = Pin<Box<dyn Future<Output = Result<http::Response<Body>, Infallible>> + Send>>;
@@ -135,10 +136,11 @@ impl Context {
 
     async fn read_range(&self, request: &RangeRequest) -> Result<RangeResult, Status> {
         self.settle_range(request).await?;
-        if !self.node.users().enabled() {
-            return self.range_settled(request).await;
-        }
-        let permit = self.permit(|users, who| users.may_read(who, &request.key, &request.range_end)).await?;
+        let permit = if self.node.users().enabled() {
+            self.permit(|users, who| users.may_read(who, &request.key, &request.range_end)).await?
+        } else {
+            Permit::Off
+        };
         let result = self.range_settled(request).await;
         self.check_still(permit)?;
         result

@@ -200,7 +200,8 @@ impl MaintenanceService {
         let target: Version = target.parse().map_err(|_| status::wrong_downgrade_version_format())?;
         let current = self.0.node.cluster_version().ok_or_else(status::cluster_version_unavailable)?;
         let allowed = Version::new(current.major, current.minor.saturating_sub(1));
-        if target != allowed {
+        // A Lockgate member could not follow the cluster below its minimum, and would refuse its own data dir.
+        if target != allowed || target < membership::JOIN_VERSION_MIN {
             return Err(status::invalid_downgrade_target_version());
         }
         let view = self.0.node.backend().view();

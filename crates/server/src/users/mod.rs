@@ -24,9 +24,16 @@ pub(crate) struct Caller {
     pub revision: u64,
 }
 
-/// What was allowed, as of a revision of users and roles; `None` if nobody has to be allowed anything.
+/// What was allowed, and as of when.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Permit(Option<u64>);
+pub(crate) enum Permit {
+    /// Authentication was off.
+    Off,
+    /// Authentication was on, and what was asked for needs no user.
+    Anybody,
+    /// To a user, as of this revision of users and roles.
+    AsOf(u64),
+}
 
 impl Caller {
     fn who(caller: &Option<Caller>) -> Who<'_> {
@@ -110,18 +117,21 @@ impl Context {
         judge: impl FnOnce(&Store, Who<'_>) -> Result<(), auth::Error>,
     ) -> Result<Permit, Status> {
         if !self.node.users().enabled() {
-            return Ok(Permit(None));
+            return Ok(Permit::Off);
         }
         let caller = self.caller_with(token).await?;
         judge(&self.node.users().read(), Caller::who(&caller)).map_err(status::from_auth)?;
-        Ok(Permit(caller.map(|caller| caller.revision)))
+        Ok(caller.map_or(Permit::Anybody, |caller| Permit::AsOf(caller.revision)))
     }
 
     /// Whether users and roles are still those that something was allowed by: what was read meanwhile may be what they were
     /// changed to hide.
     pub(crate) fn check_still(&self, permit: Permit) -> Result<(), Status> {
-        match permit.0 {
-            Some(revision) if revision != self.node.users().revision() => Err(status::auth_old_revision()),
+        let users = self.node.users();
+        match permit {
+            Permit::AsOf(revision) if revision != users.revision() => Err(status::auth_old_revision()),
+            // Authentication was turned on meanwhile, and the call was not judged for any user.
+            Permit::Off if users.enabled() => Err(status::user_empty()),
             _ => Ok(()),
         }
     }
