@@ -12,7 +12,7 @@ use bytes::Bytes;
 use failpoint::failpoint;
 use futures_util::{Stream, future::BoxFuture, task::AtomicWaker};
 use http::HeaderValue;
-use mvcc::{WatchError, WatchItem, WatchSpec, WatchStream};
+use mvcc::{Created, WatchError, WatchItem, WatchSpec, WatchStream};
 use proto::etcdserverpb::{
     ResponseHeader, WatchCreateRequest, WatchRequest, WatchResponse, watch_request::RequestUnion,
 };
@@ -143,37 +143,31 @@ impl WatchSession {
 
     fn refuse(&mut self, cancel_reason: String) {
         let (created, canceled) = (true, true);
-        self.control(WatchResponse { watch_id: NO_WATCHER, created, canceled, cancel_reason, ..Default::default() });
+        let response = WatchResponse { watch_id: NO_WATCHER, created, canceled, cancel_reason, ..Default::default() };
+        self.control(self.stream.revision(), response);
     }
 
     fn create(&mut self, create: &WatchCreateRequest) {
-        let (watch_id, cancel_reason) = match self.stream.watch(WatchSpec::from(create)) {
-            Ok(id) => {
+        match self.stream.watch(WatchSpec::from(create)) {
+            Ok(Created { id, revision }) => {
                 let wants = Wants { progress: create.progress_notify, quiet: true, fragment: create.fragment };
                 self.watchers.insert(id, wants);
-                (id, String::new())
+                self.control(revision, WatchResponse { watch_id: id, created: true, ..Default::default() });
             }
-            Err(error) => (NO_WATCHER, reason(error)),
-        };
-        self.control(WatchResponse {
-            watch_id,
-            created: true,
-            canceled: !cancel_reason.is_empty(),
-            cancel_reason,
-            ..Default::default()
-        });
+            Err(error) => self.refuse(reason(error)),
+        }
     }
 
     fn cancel(&mut self, watch_id: i64) {
         // As in etcd: a watcher that is not there is not worth an answer.
         if self.stream.cancel(watch_id).is_ok() {
             self.watchers.remove(&watch_id);
-            self.control(WatchResponse { watch_id, canceled: true, ..Default::default() });
+            self.control(self.stream.revision(), WatchResponse { watch_id, canceled: true, ..Default::default() });
         }
     }
 
-    fn control(&mut self, mut response: WatchResponse) {
-        response.header = Some(self.context.header_at(self.stream.revision()));
+    fn control(&mut self, revision: i64, mut response: WatchResponse) {
+        response.header = Some(self.context.header_at(revision));
         self.outgoing.push_back(WatchReply::Control(Box::new(response)));
     }
 
