@@ -6,6 +6,7 @@ use std::{
     pin::Pin,
     sync::Arc,
     task::{Context as TaskContext, Poll},
+    time::Duration,
 };
 
 use bytes::Bytes;
@@ -16,7 +17,7 @@ use mvcc::{Created, WatchError, WatchItem, WatchSpec, WatchStream};
 use proto::etcdserverpb::{
     ResponseHeader, WatchCreateRequest, WatchRequest, WatchResponse, watch_request::RequestUnion,
 };
-use tokio::time::{Instant, Interval, Sleep};
+use tokio::time::{Instant, Interval, MissedTickBehavior, Sleep};
 use tonic::{Status, Streaming};
 
 use super::{
@@ -76,8 +77,7 @@ impl WatchSession {
         let waker = Arc::new(AtomicWaker::new());
         let notify = waker.clone();
         let stream = context.node.store().watch_stream(move || notify.wake());
-        let period = context.limits.watch_progress_interval;
-        let progress = tokio::time::interval_at(Instant::now() + period, period);
+        let progress = ticks(context.limits.watch_progress_interval);
         WatchSession {
             context,
             requests: Some(requests),
@@ -309,6 +309,13 @@ impl Stream for WatchSession {
     }
 }
 
+/// Ticks that are a period apart, also when nobody looked for some periods.
+fn ticks(period: Duration) -> Interval {
+    let mut ticks = tokio::time::interval_at(Instant::now() + period, period);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    ticks
+}
+
 /// Why a watcher was not made, in the words that clients know.
 fn reason(error: WatchError) -> String {
     match error {
@@ -316,5 +323,23 @@ fn reason(error: WatchError) -> String {
         WatchError::DuplicateId => "mvcc: duplicate watch ID provided on the WatchStream".into(),
         WatchError::NegativeRevision => status::compacted().message().to_owned(),
         WatchError::NotFound => "mvcc: watcher not found".into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_stream_that_was_stalled_reports_progress_once() {
+        let period = Duration::from_millis(100);
+        let mut ticks = ticks(period);
+        tokio::time::advance(10 * period).await;
+        assert!(ticks.tick().now_or_never().is_some());
+        assert!(ticks.tick().now_or_never().is_none(), "the ticks that were missed do not follow at once");
+        tokio::time::advance(period).await;
+        assert!(ticks.tick().now_or_never().is_some());
     }
 }
