@@ -103,6 +103,7 @@ impl Lease for LeaseService {
     }
 
     async fn lease_leases(&self, _: Request<LeaseLeasesRequest>) -> Result<Response<LeaseLeasesResponse>, Status> {
+        self.0.require_login().await?;
         self.0.linearize().await?;
         let ids = self.0.node.lessor().lock().ids();
         self.0.permit_all_leases(&ids).await?;

@@ -81,6 +81,13 @@ pub(crate) struct Limits {
     pub bcrypt_cost: u32,
 }
 
+impl Limits {
+    /// The largest message that is read: the request limit, and room for what surrounds a request.
+    fn message_bytes_max(&self) -> usize {
+        self.request_bytes_max.saturating_add(MESSAGE_OVERHEAD_BYTES)
+    }
+}
+
 impl Context {
     pub(crate) fn new(part: Part, limits: Limits, tokens: Tokens, metrics: Arc<Metrics>, pool: Handle) -> Context {
         let (node, cluster) = (part.node.clone(), part.node.cluster());
@@ -92,9 +99,8 @@ impl Context {
         self.member_id
     }
 
-    /// The largest message that is read: the request limit, and room for what surrounds a request.
     pub(crate) fn message_bytes_max(&self) -> usize {
-        self.limits.request_bytes_max + MESSAGE_OVERHEAD_BYTES
+        self.limits.message_bytes_max()
     }
 
     pub(crate) fn header_at(&self, revision: i64) -> ResponseHeader {
@@ -186,4 +192,22 @@ impl Context {
 /// The answer to a request is always of its own kind; anything else is a bug of this server.
 fn mismatch(response: &node::Response) -> Status {
     Status::internal(format!("lockgate: a request was answered with {response:?}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test_case::test_case(1 << 20 => (1 << 20) + MESSAGE_OVERHEAD_BYTES)]
+    #[test_case::test_case(usize::MAX - 1 => usize::MAX; "a limit beyond all messages")]
+    fn largest_message(request_bytes_max: usize) -> usize {
+        let limits = Limits {
+            txn_ops_max: 1,
+            request_bytes_max,
+            slow_request: Duration::ZERO,
+            watch_progress_interval: Duration::ZERO,
+            bcrypt_cost: 4,
+        };
+        limits.message_bytes_max()
+    }
 }
