@@ -42,7 +42,7 @@ use crate::{
     metrics::{Metrics, server::Op},
     required::{self, Required},
     status,
-    users::Tokens,
+    users::{Passwords, Tokens},
 };
 
 pub(crate) const MESSAGE_OVERHEAD_BYTES: usize = 512 * 1024;
@@ -56,6 +56,7 @@ pub(crate) struct Parts {
     pub part: Part,
     pub limits: Limits,
     pub tokens: Tokens,
+    passwords: Passwords,
     metrics: Arc<Metrics>,
     /// Where calls run that take long.
     pool: Handle,
@@ -92,7 +93,8 @@ impl Context {
     pub(crate) fn new(part: Part, limits: Limits, tokens: Tokens, metrics: Arc<Metrics>, pool: Handle) -> Context {
         let (node, cluster) = (part.node.clone(), part.node.cluster());
         let (cluster_id, member_id) = (cluster.id.0, cluster.local.0);
-        Context(Arc::new(Parts { cluster_id, member_id, node, part, limits, tokens, metrics, pool }))
+        let passwords = Passwords::default();
+        Context(Arc::new(Parts { cluster_id, member_id, node, part, limits, tokens, passwords, metrics, pool }))
     }
 
     pub(crate) fn member_id(&self) -> u64 {
