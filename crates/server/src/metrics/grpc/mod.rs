@@ -6,6 +6,7 @@
 
 mod body;
 mod call;
+mod deadline;
 mod frame;
 mod guard;
 mod gzip;
