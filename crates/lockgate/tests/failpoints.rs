@@ -2,15 +2,15 @@
 //!
 //! Needs `cargo test -p lockgate --features failpoints failpoints::`; otherwise each test is reported as skipped.
 
-use crate::common::{BINARY, has_failpoints, place};
+use crate::common::{BINARY, has_failpoints, place, start_group};
 
 use std::process::Command;
 
-use client::{Client, Get, Put};
+use client::{Client, ConnectOptions, Get, Kind, Permission, Put};
 use harness::{
     Member, Place, Reply,
     asynchronous::{finish, until},
-    request,
+    request, wait_max,
 };
 
 /// Points that a member with one voter passes in [`work`]. A panic at each of them must end the member.
@@ -40,6 +40,8 @@ const ON_THE_WAY: &[&str] = &[
     "walAfterSync",
     "walBeforeSync",
 ];
+
+const QUICK: &str = "--bcrypt-cost=4";
 
 /// A member and the address where its points are set, as `host:port`.
 fn start(place: &Place) -> (Member, String) {
@@ -149,4 +151,57 @@ async fn a_panic_at_any_point_on_the_way_loses_nothing() {
     let member = place.start(&[]);
     let kept = member.client().await.get(Get::prefix("kept/")).await.expect("get");
     assert_eq!(kept.kvs.len(), ON_THE_WAY.len());
+}
+
+/// The leader names the keys of a lease, and a member that lags behind judges these and not the keys that it knows.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_member_that_lags_behind_shows_no_forbidden_key_of_a_lease() {
+    if !has_failpoints() {
+        return;
+    }
+    let mut group = start_group(3, &[QUICK]);
+    group.stop(2);
+    let ports_file = group.place(2).dir().join("ports");
+    let mut command = Command::new(BINARY);
+    command.env("GOFAIL_HTTP", "127.0.0.1:0").arg(QUICK).arg("--ports-file").arg(&ports_file);
+    group.start_command(2, command);
+    let address = failpoint_address(&ports_file);
+
+    let root = group.member(0).client().await;
+    add_root_and_alice(&root).await;
+    let as_user = async |at: usize, user: &str| {
+        let options = ConnectOptions::new().request_timeout(wait_max()).user(client::User::new(user, user));
+        Client::connect([group.member(at).url()], options).await.expect("log in")
+    };
+    let (root, alice) = (as_user(0, "root").await, as_user(2, "alice").await);
+    let lease = root.lease_grant(600, 0).await.expect("grant").id;
+    root.put(Put::new("n", "x").lease(lease)).await.expect("put");
+    until("the lagging member knows the lease", async || {
+        let found = alice.lease_time_to_live(lease, true).await.expect("a lease with a readable key");
+        found.keys == ["n"]
+    })
+    .await;
+
+    set(&address, "beforeApplyOneEntryNormal", "sleep(3600000)");
+    root.put(Put::new("secret", "x").lease(lease)).await.expect("put");
+    let refused = alice.lease_time_to_live(lease, true).await.expect_err("alice may not read secret");
+    assert_eq!(refused.kind(), Some(Kind::PermissionDenied), "{refused}");
+}
+
+fn failpoint_address(ports_file: &std::path::Path) -> String {
+    let text = std::fs::read_to_string(ports_file).expect("the ports");
+    let ports: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+    let url = ports["failpoint"][0].as_str().expect("a URL");
+    url.strip_prefix("http://").expect("a plain URL").to_owned()
+}
+
+/// Adds root, and alice who may read `n`.
+async fn add_root_and_alice(client: &Client) {
+    for (user, role) in [("root", "root"), ("alice", "readers")] {
+        client.user_add(user, user).await.expect("user add");
+        client.role_add(role).await.expect("role add");
+        client.user_grant_role(user, role).await.expect("grant role");
+    }
+    client.role_grant_permission("readers", Permission::key("n").read()).await.expect("grant");
+    client.auth_enable().await.expect("enable");
 }

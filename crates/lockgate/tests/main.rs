@@ -19,6 +19,7 @@ mod refuse;
 mod required;
 mod required_calls;
 mod required_docs;
+mod stop;
 mod users;
 mod version_points;
 mod watch;

@@ -24,6 +24,7 @@ const LEASE_SECONDS: i64 = 5;
 
 const NOBODY: &str = "etcdserver: user name is empty";
 const DENIED: &str = "etcdserver: permission denied";
+const TOO_LONG: &str = "bcrypt: password length exceeds 72 bytes";
 const NO_TOKEN: &str = "etcdserver: invalid auth token";
 
 /// Adds root, alice with read and write access to `n`, and bob with read access to it.
@@ -236,6 +237,36 @@ async fn leases_end_with_users_too() {
     refused(alice.lease_revoke(lease).await, DENIED);
     let read = async || root.get(Get::key("leased")).await.expect("get");
     until("the lease ends", async || read().await.kvs.is_empty()).await;
+}
+
+/// A caller without a user costs the cluster no read index, and so is refused at once while there is no leader.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_caller_without_a_user_is_refused_before_the_leader_is_asked() {
+    let mut group = start_group(2, &[QUICK]);
+    add_users(group.member(0)).await;
+    group.kill(1);
+    let member = group.member(0);
+    until("the leader is lost", async || member.request("GET", "/health", &[], "").status == 503).await;
+    let nobody = member.client().await;
+    refused(nobody.member_list(true).await, NOBODY);
+    refused(nobody.leases().await, NOBODY);
+    refused(nobody.feature_gate_status([FEATURE]).await, NOBODY);
+}
+
+/// Hashing a password is slow, so it is not done for callers that may not set one: bcrypt refuses passwords of this length.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn passwords_are_hashed_for_administrators_only() {
+    let place = place();
+    let member = place.start(&[QUICK]);
+    add_users(&member).await;
+    let long = "x".repeat(100);
+    for (client, reason) in [(member.client().await, NOBODY), (as_user(&member, "bob").await, DENIED)] {
+        refused(client.user_add("carol", long.as_str()).await, reason);
+        refused(client.user_change_password("alice", long.as_str()).await, reason);
+    }
+    let root = as_user(&member, "root").await;
+    refused(root.user_add("carol", long.as_str()).await, TOO_LONG);
+    root.user_change_password("alice", "other").await.expect("change");
 }
 
 /// A new member receives users with the database.

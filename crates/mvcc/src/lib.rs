@@ -46,5 +46,5 @@ pub use revision::Revision;
 pub use stats::Stats;
 pub use store::{Options, Store};
 pub use txn::{is_read_only, is_serializable};
-pub use watch::{Filters, Notify, WatchError, WatchItem, WatchSpec, WatchStream};
+pub use watch::{Created, Filters, Notify, WatchError, WatchItem, WatchSpec, WatchStream};
 pub use write_txn::{Leases, WriteTxn};

@@ -228,6 +228,26 @@ fn watch_again(store: &Store, done: &AtomicBool) {
     }
 }
 
+/// A response that announces a watcher carries the revision at which it was added: with a newer one, a client would take
+/// events that come as history or as news for known. Here another thread publishes before `watch` has returned.
+#[test]
+fn a_watcher_is_created_at_the_revision_at_which_it_was_added() {
+    let backend = backend();
+    let store = Store::open(backend.clone(), Options::default(), |_, _| {}).expect("opens");
+    write(&store, &backend, 1);
+    let publisher = store.clone();
+    let publish = move || {
+        let (store, backend) = (publisher.clone(), backend.clone());
+        // Called by `watch`, since this watcher has history to read.
+        let published = thread::spawn(move || write(&store, &backend, store.revision()));
+        published.join().expect("publishes while the watcher is being created");
+    };
+    let stream = store.watch_stream(publish);
+    let spec = WatchSpec { key: "k00".into(), start_revision: 2, ..Default::default() };
+    let created = stream.watch(spec).expect("watches");
+    assert_eq!((created.revision, store.revision()), (2, 3));
+}
+
 /// Sees every write, in order, until it is told that it is too slow; then begins again.
 fn watch(store: &Store, pause_ms: u64) {
     let woken = Arc::new((Mutex::new(false), Condvar::new()));

@@ -61,7 +61,7 @@ fn watchers_that_want_the_same() {
     let mut store = TestStore::with_options(Options::default());
     let stream = store.store.watch_stream(|| {});
     let watch = |start_revision| {
-        stream.watch(WatchSpec { key: "k".into(), start_revision, ..Default::default() }).expect("watches")
+        stream.watch(WatchSpec { key: "k".into(), start_revision, ..Default::default() }).expect("watches").id
     };
     let (first, second) = (watch(0), watch(0));
     put_k(&mut store, 1);

@@ -393,7 +393,7 @@ impl Node {
     }
 
     pub fn alarms(&self) -> Vec<AlarmMember> {
-        self.alarms.list(AlarmType::None)
+        self.alarms.list(AlarmType::None as i32)
     }
 
     pub fn has_no_space_alarm(&self) -> bool {

@@ -152,8 +152,9 @@ impl Member {
             }
         };
         tasks.spawn(until_stopped(propose, stopped.clone()));
-        let downgrade = self.part.clone().watch_downgrade(config.downgrade_check_time);
-        tasks.spawn(until_stopped(downgrade, stopped.clone()));
+        if let Some(interval) = config.downgrade_check_time {
+            tasks.spawn(until_stopped(self.part.clone().watch_downgrade(interval), stopped.clone()));
+        }
         tasks.spawn(until_stopped(self.watch_foreigners(), stopped.clone()));
         tasks.spawn(until_stopped(self.part.clone().watch_learner_features(), stopped.clone()));
         let lost = self.part.leader_lost.clone();

@@ -15,7 +15,7 @@ use crate::{
     health::HealthOf,
     http,
     listen::{
-        ListenError, Serving,
+        Drain, ListenError, Serving,
         listeners::{self, Listeners},
         serve,
     },
@@ -61,6 +61,8 @@ pub struct Server {
     ports_file: PortsFile,
     member: Member,
     stop: watch::Sender<bool>,
+    /// The ports for clients. Their calls need the other members until they have ended.
+    ports: JoinSet<()>,
     tasks: JoinSet<()>,
 }
 
@@ -99,7 +101,8 @@ impl Server {
         member.join(&features).await?;
         member.keep_watch(&config, &features, &mut tasks, &stopped);
 
-        let serving = serving(&config);
+        let serving = serving(&config, &node, &metrics);
+        let mut ports = JoinSet::new();
         let workers =
             Arc::new(Workers::start().map_err(|e| RunError::Failed(format!("failed to start threads: {e}")))?);
         let pool = tokio::runtime::Handle::current();
@@ -109,18 +112,18 @@ impl Server {
         let pages = routes.pages();
         for (listener, url) in listeners.client.into_iter().zip(shown(&config.listen_client_urls)) {
             tracing::info!(address = %url, "serving client traffic insecurely; this is strongly discouraged!");
-            tasks.spawn(serve(listener, all.clone(), serving.clone(), workers.clone(), stopped.clone()));
+            ports.spawn(serve(listener, all.clone(), serving.clone(), workers.clone(), stopped.clone()));
         }
         for listener in listeners.client_http {
-            tasks.spawn(serve(listener, pages.clone(), serving.clone(), workers.clone(), stopped.clone()));
+            ports.spawn(serve(listener, pages.clone(), serving.clone(), workers.clone(), stopped.clone()));
         }
         for listener in listeners.metrics {
             let router = http::metrics_only(Arc::new(HealthOf(context.clone())), metrics.clone());
-            tasks.spawn(serve(listener, Front::pages(router), serving.clone(), workers.clone(), stopped.clone()));
+            ports.spawn(serve(listener, Front::pages(router), serving.clone(), workers.clone(), stopped.clone()));
         }
         tasks.spawn(auto_compact(node.clone(), &config, stopped));
         tracing::info!("ready to serve client requests");
-        Ok(Server { config, ports_file, member, stop, tasks })
+        Ok(Server { config, ports_file, member, stop, ports, tasks })
     }
 
     /// The effective configuration: every URL in it has the bound port where port 0 was asked for.
@@ -141,15 +144,16 @@ impl Server {
         }
     }
 
-    /// Hands the leadership over, lets calls under way end, then closes log and database.
+    /// Accepts no more calls, lets those in flight end, hands the leadership over, then closes log and database.
     pub fn stop(self) -> BoxFuture<'static, ()> {
         Box::pin(self.stop_unboxed())
     }
 
     async fn stop_unboxed(mut self) {
         self.ports_file.withdraw();
-        self.member.hand_over().await;
         let _ = self.stop.send(true);
+        while self.ports.join_next().await.is_some() {}
+        self.member.hand_over().await;
         self.member.disconnect();
         while self.tasks.join_next().await.is_some() {}
         self.member.stop().await;
@@ -197,8 +201,9 @@ fn limits(config: &Config) -> Limits {
     }
 }
 
-fn serving(config: &Config) -> Serving {
+fn serving(config: &Config, node: &Node, metrics: &Metrics) -> Serving {
     Serving {
+        drain: Drain { grpc: metrics.grpc.clone(), max: node.request_timeout().min(DRAIN_MAX) },
         concurrent_streams_max: config.max_concurrent_streams,
         // Without a limit for the answer a ping would close nothing.
         keepalive_interval: config.grpc_keepalive_interval.filter(|_| config.grpc_keepalive_timeout.is_some()),
@@ -207,5 +212,8 @@ fn serving(config: &Config) -> Serving {
     }
 }
 
-/// How long a stop may take before it is cut off.
-pub const STOP_MAX: Duration = Duration::from_secs(10);
+/// How long a stop may take before it is cut off. Calls in flight may take [`DRAIN_MAX`] of it.
+pub const STOP_MAX: Duration = Duration::from_secs(15);
+
+/// The longest time that a stop waits for calls in flight, however long they may take otherwise.
+const DRAIN_MAX: Duration = Duration::from_secs(10);

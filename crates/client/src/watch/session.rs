@@ -39,8 +39,10 @@ type Requests = mpsc::UnboundedSender<WatchRequest>;
 struct Watching {
     request: WatchCreateRequest,
     sender: Sender,
-    /// Whether this stream's member has confirmed the watch.
-    created: bool,
+    /// The progress requests of this stream that were sent before the watch.
+    progress_before: u64,
+    /// The revision at which this stream's member confirmed the watch.
+    created_at: Option<i64>,
 }
 
 pub(super) struct Session {
@@ -49,6 +51,10 @@ pub(super) struct Session {
     watches: BTreeMap<i64, Watching>,
     /// Watches asked for over this stream and not answered, in their order, which is that of the answers.
     asked: VecDeque<i64>,
+    /// Progress requests sent over this stream.
+    progress_requests: u64,
+    /// Progress notifications for all watches that came over this stream.
+    progress_responses: u64,
 }
 
 enum End {
@@ -58,7 +64,14 @@ enum End {
 
 impl Session {
     pub(super) fn new(caller: Caller, commands: mpsc::UnboundedReceiver<Command>) -> Session {
-        Session { caller, commands, watches: BTreeMap::new(), asked: VecDeque::new() }
+        Session {
+            caller,
+            commands,
+            watches: BTreeMap::new(),
+            asked: VecDeque::new(),
+            progress_requests: 0,
+            progress_responses: 0,
+        }
     }
 
     pub(super) async fn run(mut self) {
@@ -91,8 +104,9 @@ impl Session {
         let mut fragments = Fragments::default();
         let mut answered = false;
         self.asked = self.watches.keys().copied().collect();
+        (self.progress_requests, self.progress_responses) = (0, 0);
         for watching in self.watches.values_mut() {
-            watching.created = false;
+            (watching.progress_before, watching.created_at) = (0, None);
             send(&requests, RequestUnion::CreateRequest(watching.request.clone()));
         }
         loop {
@@ -135,7 +149,8 @@ impl Session {
     fn obey(&mut self, command: Command, requests: Option<&Requests>) {
         let union = match command {
             Command::Create { request, sender } => {
-                let watching = Watching { request: request.clone(), sender, created: false };
+                let progress_before = self.progress_requests;
+                let watching = Watching { request: request.clone(), sender, progress_before, created_at: None };
                 self.watches.insert(request.watch_id, watching);
                 if requests.is_some() {
                     self.asked.push_back(request.watch_id);
@@ -146,7 +161,10 @@ impl Session {
                 Some(_) => RequestUnion::CancelRequest(WatchCancelRequest { watch_id: id }),
                 None => return,
             },
-            Command::Progress => RequestUnion::ProgressRequest(WatchProgressRequest {}),
+            Command::Progress => {
+                self.progress_requests += u64::from(requests.is_some());
+                RequestUnion::ProgressRequest(WatchProgressRequest {})
+            }
         };
         if let Some(requests) = requests {
             send(requests, union);
@@ -175,10 +193,14 @@ impl Session {
         }
     }
 
-    /// A member answers for the watches it has confirmed, and only when all of them have seen everything.
+    /// A notification holds for the watches that the member knew when it handled the progress request.
     fn handle_progress(&mut self, response: &WatchResponse) {
-        for (id, watching) in self.watches.iter_mut().filter(|(_, watching)| watching.created) {
-            watching.deliver(WatchResponse { watch_id: *id, ..response.clone() });
+        let earlier = self.progress_responses;
+        self.progress_responses += 1;
+        for (id, watching) in &mut self.watches {
+            if watching.is_covered(revision(response), earlier) {
+                watching.deliver(WatchResponse { watch_id: *id, ..response.clone() });
+            }
         }
     }
 
@@ -196,25 +218,30 @@ impl Session {
 
 impl Watching {
     fn handle_created(&mut self, response: &WatchResponse) {
-        self.created = true;
+        self.created_at = Some(revision(response));
         // The server starts right after the revision it answers with.
         if self.request.start_revision == 0 {
             self.request.start_revision = revision(response) + 1;
         }
     }
 
-    /// Hands on what is new and moves the start revision past it; false if nobody listens.
-    fn deliver(&mut self, mut response: WatchResponse) -> bool {
-        let next = &mut self.request.start_revision;
-        if response.events.is_empty() {
-            *next = (*next).max(revision(&response) + 1);
-            return self.sender.send(Ok(response)).is_ok();
-        }
-        let start = *next;
-        let mod_revision = |event: &proto::mvccpb::Event| event.kv.as_ref().map_or(0, |kv| kv.mod_revision);
-        response.events.retain(|event| mod_revision(event) >= start);
-        let Some(last) = response.events.last() else { return true };
-        *next = mod_revision(last) + 1;
+    /// Returns whether a progress notification at `revision`, before which `earlier` others came over this stream, holds
+    /// for this watch too. A notification that the member made before it knew the watch says nothing about the watch's
+    /// history, and may arrive after the watch was confirmed: real etcd sends confirmations past notifications.
+    fn is_covered(&self, revision: i64, earlier: u64) -> bool {
+        let Some(created_at) = self.created_at else { return false };
+        // Members handle requests in order and may ignore requests for progress, so this notification answers the
+        // request with this number or a later one.
+        let asked_with_watch = earlier >= self.progress_before;
+        asked_with_watch || created_at < revision || revision < self.request.start_revision
+    }
+
+    /// Hands on a response and moves the start revision past it; false if nobody listens. Every event is handed on: the
+    /// server sends none before the start revision that was requested.
+    fn deliver(&mut self, response: WatchResponse) -> bool {
+        let kv = response.events.last().and_then(|event| event.kv.as_ref());
+        let seen = kv.map_or_else(|| revision(&response), |kv| kv.mod_revision);
+        self.request.start_revision = self.request.start_revision.max(seen + 1);
         self.sender.send(Ok(response)).is_ok()
     }
 }
@@ -237,3 +264,6 @@ fn refused_token(answer: WatchResponse, has_login: bool) -> Result<WatchResponse
         None => Ok(answer),
     }
 }
+
+#[cfg(test)]
+mod tests;

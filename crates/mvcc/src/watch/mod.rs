@@ -20,5 +20,5 @@ mod stream;
 
 pub(crate) use hub::Hub;
 pub use item::WatchItem;
-pub use spec::{Filters, WatchError, WatchSpec};
+pub use spec::{Created, Filters, WatchError, WatchSpec};
 pub use stream::{Notify, WatchStream};

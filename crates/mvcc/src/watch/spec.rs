@@ -38,6 +38,15 @@ impl From<&WatchCreateRequest> for WatchSpec {
     }
 }
 
+/// A new watcher.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Created {
+    pub id: i64,
+    /// The newest revision when the watcher was added. A watcher without a start revision gets every later event and no
+    /// other, so a response that announces the watcher must carry this revision and not a newer one.
+    pub revision: i64,
+}
+
 /// Why a watcher could not be made or found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum WatchError {

@@ -13,7 +13,7 @@ use super::{
     item::WatchItem,
     queue::{Entry, Inner, Queued, State, StreamShared, Unsynced, Watcher},
     round::Round,
-    spec::{WatchError, WatchSpec},
+    spec::{Created, WatchError, WatchSpec},
 };
 use crate::{End, KeyRange, store::Shared};
 
@@ -48,9 +48,9 @@ impl WatchStream {
         self.store.revision()
     }
 
-    /// Adds a watcher and gives its id. What it has to tell comes from [`next`](Self::next), also that its start is
+    /// Adds a watcher. Its events come from [`next`](Self::next), and so does the notice that its start revision is
     /// compacted.
-    pub fn watch(&self, spec: WatchSpec) -> Result<i64, WatchError> {
+    pub fn watch(&self, spec: WatchSpec) -> Result<Created, WatchError> {
         if let End::Before(end) = KeyRange::new(&spec.key, &spec.range_end).end
             && &spec.key[..] >= end
         {
@@ -62,12 +62,13 @@ impl WatchStream {
         // With the hub locked no revision is published, so none is missed or told twice.
         let mut hub = self.store.hub.lock();
         let mut inner = self.shared.inner.lock();
-        let id = inner.choose_id(spec.id)?;
+        let created = Created { id: inner.choose_id(spec.id)?, revision: self.store.revision() };
+        let id = created.id;
         let start_revision = spec.start_revision;
         let watcher = Arc::new(self.watcher(id, spec));
         let state = if start_revision == 0 {
             State::Synced(hub.join(&mut inner, &watcher))
-        } else if start_revision > self.store.revision() {
+        } else if start_revision > created.revision {
             State::Synced(hub.await_start(&watcher))
         } else {
             self.store.counters.slow_watchers.add(1);
@@ -80,7 +81,7 @@ impl WatchStream {
         if state == State::Unsynced {
             self.shared.wake(inner, &self.store.options);
         }
-        Ok(id)
+        Ok(created)
     }
 
     /// Ends a watcher: nothing comes from it after this.

@@ -182,7 +182,7 @@ impl Script {
             filters: Filters { no_put: words.has("no_put"), no_delete: words.has("no_delete") },
             prev_kv: words.has("prev"),
         };
-        answer(self.stream(words).watch(spec).map(|id| format!("watcher {id}")))
+        answer(self.stream(words).watch(spec).map(|created| format!("watcher {}", created.id)))
     }
 
     fn pull(&self, words: &Words<'_>) -> String {

@@ -9,7 +9,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use mvcc::{Filters, KeyRange, Options, WatchItem, WatchSpec, WatchStream};
+use mvcc::{Created, Filters, KeyRange, Options, WatchItem, WatchSpec, WatchStream};
 use prost::Message;
 use proto::{
     etcdserverpb::{CompactionRequest, ResponseHeader, WatchResponse},
@@ -161,8 +161,9 @@ impl Run {
         }
         let taken = stream.watchers.contains_key(&spec.id);
         match stream.stream.watch(spec.clone()) {
-            Ok(id) => {
+            Ok(Created { id, revision }) => {
                 assert!(spec.id == 0 || spec.id == id);
+                assert_eq!(revision, current, "SEED={}", self.seed);
                 let from = if start_revision == 0 { current + 1 } else { start_revision };
                 let watcher = Watcher { spec, from, seen: Vec::new(), compacted: None };
                 assert!(stream.watchers.insert(id, watcher).is_none(), "SEED={}", self.seed);

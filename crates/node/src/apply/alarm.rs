@@ -8,6 +8,9 @@ use storage::{Batch, schema};
 
 use super::State;
 
+/// The kind that stands for all kinds.
+const ALL: i32 = AlarmType::None as i32;
+
 /// The alarms that are on, by kind and member.
 #[derive(Debug, Default)]
 pub(crate) struct Alarms {
@@ -34,11 +37,11 @@ impl Alarms {
         self.has(AlarmType::Corrupt)
     }
 
-    /// Those of one kind, or all.
-    pub(crate) fn list(&self, kind: AlarmType) -> Vec<AlarmMember> {
+    /// The alarms of one kind, by its number, or all alarms for `NONE`.
+    pub(crate) fn list(&self, kind: i32) -> Vec<AlarmMember> {
         let on = self.on.read();
         on.iter()
-            .filter(|(alarm, _)| kind == AlarmType::None || *alarm == kind as i32)
+            .filter(|(alarm, _)| kind == ALL || *alarm == kind)
             .map(|(alarm, member_id)| AlarmMember { member_id: *member_id, alarm: *alarm })
             .collect()
     }
@@ -51,12 +54,14 @@ impl Alarms {
 }
 
 impl State {
+    /// Numbers of unknown kinds are stored and listed as etcd does, so that the alarm bucket has the same bytes on every
+    /// member.
     pub(super) fn alarm(&mut self, batch: &mut Batch<'_>, request: &AlarmRequest) -> AlarmResponse {
         let alarm = AlarmMember { member_id: request.member_id, alarm: request.alarm };
         let key = (alarm.alarm, alarm.member_id);
         let alarms = match request.action() {
-            AlarmAction::Get => self.alarms.list(request.alarm()),
-            AlarmAction::Activate if request.alarm() == AlarmType::None => Vec::new(),
+            AlarmAction::Get => self.alarms.list(request.alarm),
+            AlarmAction::Activate if request.alarm == ALL => Vec::new(),
             AlarmAction::Activate => {
                 if self.alarms.on.write().insert(key) {
                     schema::alarm::put(batch, &alarm);
@@ -73,5 +78,47 @@ impl State {
             }
         };
         AlarmResponse { header: self.header(), alarms }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proto::etcdserverpb::InternalRaftRequest;
+
+    use super::{super::required_tests::Applier, *};
+
+    fn ask(applier: &mut Applier, action: AlarmAction, member_id: u64, alarm: i32) -> Vec<(u64, i32)> {
+        let request = AlarmRequest { action: action as i32, member_id, alarm };
+        let request = InternalRaftRequest { alarm: Some(request), ..Default::default() };
+        match applier.apply(request) {
+            Ok(super::super::Response::Alarm(response)) => {
+                response.alarms.iter().map(|alarm| (alarm.member_id, alarm.alarm)).collect()
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// Compared with etcd 3.7.3, request by request.
+    #[test]
+    fn alarms_of_unknown_kinds_are_kept_by_their_number() {
+        use AlarmAction::{Activate, Deactivate, Get};
+        let mut applier = Applier::at("3.8.0");
+        for (action, member, alarm, want) in [
+            (Activate, 7, 0, &[][..]),
+            (Activate, 7, 9, &[(7, 9)]),
+            (Activate, 7, 9, &[(7, 9)]),
+            (Activate, 8, -3, &[(8, -3)]),
+            (Activate, 8, AlarmType::Corrupt as i32, &[(8, 2)]),
+            (Get, 0, 0, &[(8, -3), (8, 2), (7, 9)]),
+            (Get, 0, 9, &[(7, 9)]),
+            (Get, 0, 4, &[]),
+            (Deactivate, 7, 4, &[]),
+            (Deactivate, 8, -3, &[(8, -3)]),
+            (Deactivate, 8, -3, &[]),
+        ] {
+            assert_eq!(ask(&mut applier, action, member, alarm), want, "{action:?} {member} {alarm}");
+        }
+        let stored = schema::alarm::all(&applier.state.backend.view()).expect("decodes");
+        assert_eq!(stored.iter().map(|a| (a.member_id, a.alarm)).collect::<Vec<_>>(), [(7, 9), (8, 2)]);
     }
 }

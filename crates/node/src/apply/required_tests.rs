@@ -23,14 +23,14 @@ struct NoObserver;
 impl Observer for NoObserver {}
 
 /// A member that applies what it is given.
-struct Applier {
-    state: State,
+pub(super) struct Applier {
+    pub(super) state: State,
     index: u64,
     _dir: TempDir,
 }
 
 impl Applier {
-    fn at(version: &str) -> Applier {
+    pub(super) fn at(version: &str) -> Applier {
         let dir = harness::tempdir();
         let backend = Backend::open(&dir.path().join("db"), storage::Options::default()).expect("backend");
         let member = Member {
@@ -64,7 +64,7 @@ impl Applier {
         applier
     }
 
-    fn apply(&mut self, mut request: InternalRaftRequest) -> Result<Response, ApplyError> {
+    pub(super) fn apply(&mut self, mut request: InternalRaftRequest) -> Result<Response, ApplyError> {
         self.index += 1;
         request.header.get_or_insert_default().id = self.index;
         let data = Some(request.encode_to_vec().into());

@@ -1,9 +1,13 @@
 //! What only the leader can do, asked of it by the others.
 
-use std::{future::Future, time::Duration};
+use std::{
+    future::Future,
+    sync::atomic::{AtomicBool, Ordering::Relaxed},
+    time::Duration,
+};
 
 use failpoint::failpoint;
-use membership::{Cluster, Member, MemberId, ReconfigureError};
+use membership::{ChangeError, Cluster, Member, MemberId, ReconfigureError};
 use node::ProposeError;
 use peer::ControlError;
 use proto::etcdserverpb::{LeaseTimeToLiveRequest, LeaseTimeToLiveResponse};
@@ -81,9 +85,18 @@ impl Part {
     /// Promotes a learner, here or at the leader. Returns the members.
     pub(crate) async fn promote_member(&self, id: MemberId) -> Result<Vec<Member>, LeaderError> {
         let members = |cluster: Cluster| cluster.members().cloned().collect();
+        let attempts = &Promotion::of(self.node.cluster().member(id));
         let here = || async { Ok(members(self.promote_here(id).await?)) };
-        let there = |url: String, wait| async move { self.control.promote(&url, id, None, wait).await };
-        self.at_leader(here, there).await
+        let there = |url: String, wait| async move {
+            self.control.promote(&url, id, None, wait).await.inspect_err(|error| attempts.handle_error(error))
+        };
+        match self.at_leader(here, there).await {
+            Err(error) if attempts.is_done(&error) => {
+                self.node.read_index().await.map_err(|_| LeaderError::Timeout)?;
+                Ok(members(self.node.cluster()))
+            }
+            result => result,
+        }
     }
 
     /// Does it here if this member leads, and else at the leader, until there is an answer or the time is up.
@@ -134,6 +147,35 @@ impl Part {
     }
 }
 
+/// The attempts at a promotion. One whose answer was lost may have succeeded; the next one is then refused, because the
+/// member is a learner no longer.
+struct Promotion {
+    was_learner: bool,
+    answer_lost: AtomicBool,
+}
+
+impl Promotion {
+    fn of(member: Option<&Member>) -> Promotion {
+        Promotion { was_learner: member.is_some_and(|member| member.is_learner), answer_lost: AtomicBool::new(false) }
+    }
+
+    fn handle_error(&self, error: &ControlError) {
+        if !is_final(error) {
+            self.answer_lost.store(true, Relaxed);
+        }
+    }
+
+    /// Whether this refusal shows that an earlier attempt succeeded.
+    fn is_done(&self, error: &LeaderError) -> bool {
+        let is_voter = match error {
+            LeaderError::There(ControlError::NotLearner) => true,
+            LeaderError::Reconfigure(failure) => failure.change_error() == Some(ChangeError::NotLearner),
+            _ => false,
+        };
+        is_voter && self.was_learner && self.answer_lost.load(Relaxed)
+    }
+}
+
 fn is_not_leader(error: &LeaderError) -> bool {
     matches!(
         error,
@@ -152,4 +194,34 @@ fn is_final(error: &ControlError) -> bool {
             | ControlError::LearnerNotReady
             | ControlError::LearnerFeatures(_)
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn not_learner() -> [LeaderError; 2] {
+        let here = ReconfigureFailure::Check(ReconfigureError::Change(ChangeError::NotLearner));
+        [LeaderError::There(ControlError::NotLearner), LeaderError::Reconfigure(here)]
+    }
+
+    fn promotion(is_learner: bool, earlier: &[ControlError]) -> Promotion {
+        let promotion = Promotion::of(Some(&Member { is_learner, ..Default::default() }));
+        earlier.iter().for_each(|error| promotion.handle_error(error));
+        promotion
+    }
+
+    #[test]
+    fn a_promotion_whose_answer_was_lost_has_succeeded() {
+        let lost = promotion(true, &[ControlError::Timeout]);
+        assert!(not_learner().iter().all(|error| lost.is_done(error)));
+        assert!(!lost.is_done(&LeaderError::There(ControlError::LearnerNotReady)));
+        assert!(!lost.is_done(&LeaderError::Timeout));
+    }
+
+    #[test]
+    fn a_voter_cannot_be_promoted() {
+        let refused = [promotion(true, &[]), promotion(false, &[ControlError::Timeout])];
+        assert!(not_learner().iter().all(|error| refused.iter().all(|promotion| !promotion.is_done(error))));
+    }
 }

@@ -87,7 +87,7 @@ pub(super) fn build(settings: &Settings, mut notices: Vec<Notice>, from_file: bo
         bootstrap_defrag_threshold_bytes: Some(settings.uint("bootstrap-defrag-threshold-megabytes"))
             .filter(|megabytes| *megabytes > 0)
             .map(|megabytes| megabytes.saturating_mul(1 << 20)),
-        downgrade_check_time: settings.duration("downgrade-check-time")?,
+        downgrade_check_time: positive(settings.duration("downgrade-check-time")?),
         feature_gates: settings.text("feature-gates"),
         cluster_feature_gates: settings.text("cluster-feature-gates"),
         unsafe_no_fsync: settings.bool("unsafe-no-fsync"),
@@ -133,6 +133,9 @@ fn add_notices(settings: &Settings, name: &str, notices: &mut Vec<Notice>) {
         if let Status::NoEffect(why) = flag.status {
             notices.push(Notice::NoEffect { name: flag.name, why });
         }
+    }
+    for (flag, given, used) in settings.raised() {
+        notices.push(Notice::TooShort { name: flag.name, given, used });
     }
     if settings.urls("listen-client-http-urls").is_empty() {
         notices.push(Notice::SinglePort);

@@ -51,12 +51,18 @@ fn help_of(text: &mut String, flag: &Flag) {
         Status::Refused(_) => " [refused]",
     };
     let _ = writeln!(text, "  --{} '{}'{mark}", flag.name, flag.default);
-    for line in wrap(flag.help, 100) {
+    for line in wrap(&described(flag), 100) {
         let _ = writeln!(text, "      {line}");
     }
     for line in features_of(flag) {
         let _ = writeln!(text, "        {line}");
     }
+}
+
+/// The help of a flag with its bounds.
+fn described(flag: &Flag) -> String {
+    let least = flag.least.map(|least| format!(" Shorter durations become {least:?}."));
+    format!("{}{}", flag.help, least.unwrap_or_default())
 }
 
 /// What a flag for features can be given, one a line, as etcd prints it.
@@ -126,7 +132,7 @@ fn row_of(page: &mut String, flag: &Flag) {
         }
     };
     let default = if flag.default.is_empty() { String::new() } else { format!("`{}`", flag.default) };
-    let mut what = flag.help.to_owned();
+    let mut what = described(flag);
     match flag.key {
         Key::Same => {}
         Key::Nested(section, key) => {

@@ -111,7 +111,7 @@ pub struct Config {
     pub warning_unary_request_duration: Duration,
     /// `None`: never defragment at start.
     pub bootstrap_defrag_threshold_bytes: Option<u64>,
-    pub downgrade_check_time: Duration,
+    pub downgrade_check_time: Option<Duration>,
     /// `Name=true,Other=false`, for crate `featuregate` to read.
     pub feature_gates: String,
     pub cluster_feature_gates: String,

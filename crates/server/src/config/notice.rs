@@ -1,5 +1,7 @@
 //! What reading the configuration wants logged, kept until logging itself is configured.
 
+use std::time::Duration;
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Notice {
     /// An `ETCD_` variable set a flag.
@@ -36,6 +38,12 @@ pub enum Notice {
     },
     DefaultHost {
         host: String,
+    },
+    /// A duration below the least one of its flag.
+    TooShort {
+        name: &'static str,
+        given: Duration,
+        used: Duration,
     },
     /// A cost of hashing that there is not.
     BcryptCost {
@@ -77,6 +85,9 @@ impl Notice {
             ),
             Notice::DataDir { dir } => tracing::warn!("data-dir" = dir, "'data-dir' was empty; using default"),
             Notice::DefaultHost { host } => tracing::info!(host, "detected default host for advertise"),
+            Notice::TooShort { name, given, used } => {
+                tracing::warn!("flag-name" = name, ?given, ?used, "adjusting the duration to the shortest one allowed")
+            }
             Notice::BcryptCost { given } => tracing::warn!(
                 "min-cost" = auth::COSTS.start(),
                 "max-cost" = auth::COSTS.end(),

@@ -75,13 +75,23 @@ impl Settings {
         }
     }
 
+    /// The duration, raised to the least one of its flag.
     pub(super) fn duration(&self, name: &'static str) -> Result<Duration, ConfigError> {
         match self.get(name) {
             Value::Duration(nanos) => u64::try_from(nanos)
-                .map(Duration::from_nanos)
+                .map(|nanos| at_least(Duration::from_nanos(nanos), table::find(name).and_then(|flag| flag.least)))
                 .map_err(|_| ConfigError::NegativeDuration { flag: name, nanos }),
             other => unreachable!("--{name} is {other:?} in the table"),
         }
+    }
+
+    /// The durations that were set and are shorter than the least one of their flag, and the durations used instead.
+    pub(super) fn raised(&self) -> impl Iterator<Item = (&'static Flag, Duration, Duration)> {
+        self.changed().filter_map(|(flag, value)| {
+            let Value::Duration(nanos) = value else { return None };
+            let given = Duration::from_nanos(u64::try_from(*nanos).ok()?);
+            Some((flag, given, at_least(given, flag.least))).filter(|(_, given, used)| given != used)
+        })
     }
 
     /// The duration, or `instead` where 0 stands for a default.
@@ -96,6 +106,10 @@ impl Settings {
             (None, None) => unreachable!("--{name} is not in the table"),
         }
     }
+}
+
+fn at_least(given: Duration, least: Option<Duration>) -> Duration {
+    least.filter(|_| !given.is_zero()).map_or(given, |least| given.max(least))
 }
 
 /// A test of the table proves that every default parses.

@@ -55,6 +55,33 @@ fn names_of_etcd() {
     assert_eq!(missing, ["discovery", "discovery-proxy"], "etcd prints these in its help but does not take them");
 }
 
+/// Loops wait for these durations between two rounds.
+#[test]
+fn durations_have_a_least_value() {
+    let config = |value: &str| {
+        let args = table::flags().filter(|flag| flag.least.is_some()).map(|flag| format!("--{}={value}", flag.name));
+        match Config::from_args_on(&args.collect::<Vec<_>>(), &[], machine) {
+            Ok(Parsed::Run(config)) => {
+                let raised = config.notices.iter().filter(|notice| matches!(notice, Notice::TooShort { .. })).count();
+                (config.watch_progress_notify_interval, config.corrupt_check_time, config.downgrade_check_time, raised)
+            }
+            other => panic!("{other:?}"),
+        }
+    };
+    let (least, more) = (Duration::from_millis(100), Duration::from_millis(101));
+    assert_eq!(config("1ns"), (least, Some(least), Some(least), 4));
+    assert_eq!(config("100ms"), (least, Some(least), Some(least), 0));
+    assert_eq!(config("101ms"), (more, Some(more), Some(more), 0));
+}
+
+/// As in etcd, 0 turns these checks off.
+#[test]
+fn zero_is_never() {
+    let args = ["--downgrade-check-time=0s", "--corrupt-check-time=0s"].map(str::to_owned);
+    let Ok(Parsed::Run(config)) = Config::from_args_on(&args, &[], machine) else { panic!("refused") };
+    assert_eq!((config.downgrade_check_time, config.corrupt_check_time), (None, None));
+}
+
 proptest::proptest! {
     /// Whatever is typed, the answer is a configuration or a refusal.
     #[test]

@@ -1,6 +1,7 @@
 //! Listening and serving: gRPC over HTTP/2 and HTTP/1.1 on one port.
 
 mod corked;
+mod drain;
 mod frame;
 pub(crate) mod listeners;
 mod ping_policy;
@@ -18,6 +19,7 @@ use tokio::{
     sync::{mpsc, watch},
 };
 
+pub(crate) use self::drain::Drain;
 use self::{corked::Corked, policed::Policed};
 use crate::{
     config::{Config, Scheme, Url},
@@ -127,13 +129,14 @@ fn bracketed(host: &str) -> String {
 }
 
 /// How connections are served.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub(crate) struct Serving {
     pub concurrent_streams_max: u32,
     pub keepalive_interval: Option<Duration>,
     pub keepalive_timeout: Option<Duration>,
     /// Between a client's pings.
     pub keepalive_min_time: Duration,
+    pub drain: Drain,
 }
 
 impl Serving {
@@ -156,7 +159,7 @@ impl Serving {
     }
 }
 
-/// Accepts and serves until `stop` changes, then lets calls under way end for a moment.
+/// Accepts and serves until `stop` changes, then lets calls in flight end.
 pub(crate) async fn serve(
     listener: Listener,
     front: Front,
@@ -190,11 +193,11 @@ pub(crate) async fn serve(
         }
     }
     drop((listener, open));
-    let _ = tokio::time::timeout(STOP_GRACE, all_closed.recv()).await;
+    tokio::select! {
+        _ = all_closed.recv() => {}
+        () = serving.drain.wait() => {}
+    }
 }
-
-/// How long calls under way may take to end.
-const STOP_GRACE: Duration = Duration::from_millis(500);
 
 enum Stream {
     Tcp(std::net::TcpStream),

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use bytes::Bytes;
+use futures_util::{FutureExt, StreamExt};
 use http::{HeaderMap, HeaderValue, Request, Response};
 use http_body::Frame;
 use http_body_util::{BodyExt, StreamBody};
@@ -206,6 +207,67 @@ async fn layer_counts_calls() {
     ] {
         let wanted = format!("{line} {count}");
         assert!(text.lines().any(|l| l == wanted), "no line {wanted:?}");
+    }
+}
+
+/// A call ends at the deadline of its client, whether its handler has answered yet or not.
+#[tokio::test(start_paused = true)]
+async fn calls_end_at_their_deadline() {
+    let metrics = Metrics::new(false);
+    let layer = grpc::GrpcLayer::new(metrics.grpc.clone(), grpc::Guard::open());
+    let ask = async |path: &str, timeout: &str, answers: bool| {
+        let service = service_fn(move |_: Request<grpc::Counted<TestBody>>| async move {
+            if !answers {
+                std::future::pending::<()>().await;
+            }
+            let frames = futures_util::stream::iter([Ok::<_, Infallible>(Frame::data(message(20)))]);
+            Ok::<_, Infallible>(Response::new(StreamBody::new(frames.chain(futures_util::stream::pending()))))
+        });
+        let request = Request::builder().uri(path).header("grpc-timeout", timeout).body(body(Vec::new()));
+        let call = async {
+            let response = layer.layer(service).oneshot(request.expect("a request")).await.expect("an answer");
+            let (head, body) = response.into_parts();
+            let body = body.collect().await.expect("a body");
+            let mut headers = head.headers;
+            headers.extend(body.trailers().cloned().unwrap_or_default());
+            let status = tonic::Status::from_header_map(&headers).expect("a status");
+            (status.code(), status.message().to_owned(), body.to_bytes().len())
+        };
+        tokio::time::timeout(std::time::Duration::from_secs(3600), call).await.expect("the call ends")
+    };
+    let exceeded = |bytes| (tonic::Code::DeadlineExceeded, "context deadline exceeded".to_owned(), bytes);
+    assert_eq!(ask("/etcdserverpb.KV/Put", "5S", false).await, exceeded(0));
+    assert_eq!(ask("/etcdserverpb.KV/Put", "0S", false).await, exceeded(0));
+    assert_eq!(ask("/etcdserverpb.Watch/Watch", "300m", true).await, exceeded(25));
+    let text = metrics.render();
+    for (count, labels) in [
+        (2, "grpc_code=\"DeadlineExceeded\",grpc_method=\"Put\",grpc_service=\"etcdserverpb.KV\",grpc_type=\"unary\""),
+        (
+            1,
+            "grpc_code=\"DeadlineExceeded\",grpc_method=\"Watch\",grpc_service=\"etcdserverpb.Watch\",grpc_type=\"bidi_stream\"",
+        ),
+    ] {
+        let line = format!("grpc_server_handled_total{{{labels}}} {count}");
+        assert!(text.lines().any(|l| l == line), "no line {line:?}");
+    }
+}
+
+/// A stop waits for calls in flight, but not for streams, nor for calls that wait for other clients.
+#[tokio::test]
+async fn unary_calls_are_in_flight_until_they_end() {
+    let metrics = Metrics::new(false);
+    let layer = grpc::GrpcLayer::new(metrics.grpc.clone(), grpc::Guard::open());
+    for (path, in_flight) in [("/etcdserverpb.KV/Put", 1), ("/etcdserverpb.Watch/Watch", 0), ("/v3lockpb.Lock/Lock", 0)]
+    {
+        let service = service_fn(|_: Request<grpc::Counted<TestBody>>| {
+            std::future::pending::<Result<Response<TestBody>, Infallible>>()
+        });
+        let request = Request::builder().uri(path).body(body(Vec::new())).expect("a request");
+        let mut call = Box::pin(layer.layer(service).oneshot(request));
+        assert!((&mut call).now_or_never().is_none());
+        assert_eq!(metrics.grpc.in_flight(), in_flight, "{path}");
+        drop(call);
+        assert_eq!(metrics.grpc.in_flight(), 0, "{path}");
     }
 }
 

@@ -156,7 +156,7 @@ impl Context {
         loop {
             let login = self.node.users().read().login(name).map_err(|error| refuse_login(name, error))?;
             let (given, hash) = (password.clone(), login.hash);
-            let compared = tokio::task::spawn_blocking(move || auth::matches(&given, &hash)).await;
+            let compared = self.passwords.run(move || auth::matches(&given, &hash)).await;
             if !compared.unwrap_or(false) {
                 return Err(refuse_login(name, auth::Error::AuthFailed));
             }
@@ -173,13 +173,20 @@ impl Context {
         }
     }
 
-    /// Takes long, on purpose.
+    /// The hash of a password that somebody sets. It takes long on purpose, so it is not made for callers whose entry would
+    /// be refused.
     async fn hash(&self, password: String) -> Result<String, Status> {
+        if self.node.users().enabled() {
+            self.require_login().await?;
+            // The caller may have become an administrator through another member.
+            self.linearize().await?;
+            self.require_admin().await?;
+        }
         let cost = self.limits.bcrypt_cost;
         let mut salt = auth::Salt::default();
         getrandom::fill(&mut salt).map_err(|e| status::unknown(format!("failed to make a salt: {e}")))?;
-        let hashed = tokio::task::spawn_blocking(move || auth::hash_to_propose(&password, cost, salt)).await;
-        hashed.ok().flatten().ok_or_else(status::password_too_long)
+        let hashed = self.passwords.run(move || auth::hash_to_propose(&password, cost, salt)).await;
+        hashed.flatten().ok_or_else(status::password_too_long)
     }
 }
 

@@ -16,7 +16,9 @@ pub(crate) struct ClusterService(pub Context);
 #[tonic::async_trait]
 impl Cluster for ClusterService {
     async fn member_list(&self, request: Request<MemberListRequest>) -> Result<Response<MemberListResponse>, Status> {
+        self.0.require_login().await?;
         self.0.settle(request.into_inner().linearizable).await?;
+        // A member that lagged behind may know only now that users are required.
         self.0.require_login().await?;
         let members = list(&self.0.node.cluster());
         Ok(Response::new(MemberListResponse { header: self.header(), members }))

@@ -89,7 +89,12 @@ impl Lease for LeaseService {
         let permit =
             if request.keys { Some(self.0.permit_lease(token.as_ref(), request.id, may_read).await?) } else { None };
         let found = self.0.part.lease_time_to_live(request).await.map_err(|e| status::from_leader(&e))?;
-        permit.map_or(Ok(()), |permit| self.0.check_still(permit))?;
+        if let Some(permit) = permit {
+            self.0.check_still(permit)?;
+            // The leader may know keys of the lease that this member has not applied yet.
+            let keys = found.as_ref().map_or(&[][..], |found| &found.keys[..]);
+            self.0.permit_with(token.as_ref(), |users, who| may_keys(users, who, keys, may_read)).await?;
+        }
         let header = Some(self.0.header());
         Ok(Response::new(match found {
             Some(found) => LeaseTimeToLiveResponse { header, ..found },
@@ -98,6 +103,7 @@ impl Lease for LeaseService {
     }
 
     async fn lease_leases(&self, _: Request<LeaseLeasesRequest>) -> Result<Response<LeaseLeasesResponse>, Status> {
+        self.0.require_login().await?;
         self.0.linearize().await?;
         let ids = self.0.node.lessor().lock().ids();
         self.0.permit_all_leases(&ids).await?;

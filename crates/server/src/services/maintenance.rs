@@ -7,7 +7,7 @@ use node::Response as Applied;
 use proto::{
     Version,
     etcdserverpb::{
-        AlarmMember, AlarmRequest, AlarmResponse, DefragmentRequest, DefragmentResponse, DowngradeInfo,
+        AlarmMember, AlarmRequest, AlarmResponse, AlarmType, DefragmentRequest, DefragmentResponse, DowngradeInfo,
         DowngradeRequest, DowngradeResponse, FeatureGateHistoryRequest, FeatureGateStatusRequest,
         FeatureGateStatusResponse, HashKvRequest, HashKvResponse, HashRequest, HashResponse, InternalRaftRequest,
         MoveLeaderRequest, MoveLeaderResponse, SnapshotRequest, StatusRequest, StatusResponse,
@@ -233,5 +233,20 @@ impl Context {
 
 /// As Go prints the message.
 fn alarm_text(alarm: &AlarmMember) -> String {
-    format!("memberID:{}  alarm:{}", alarm.member_id, alarm.alarm().as_str_name())
+    let kind = AlarmType::try_from(alarm.alarm);
+    let kind = kind.map_or_else(|_| alarm.alarm.to_string(), |kind| kind.as_str_name().to_owned());
+    format!("memberID:{}  alarm:{kind}", alarm.member_id)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn alarms_are_printed_by_name_or_number() {
+        let text = |alarm| alarm_text(&AlarmMember { member_id: 7, alarm });
+        assert_eq!(text(1), "memberID:7  alarm:NOSPACE");
+        assert_eq!(text(9), "memberID:7  alarm:9");
+        assert_eq!(text(-3), "memberID:7  alarm:-3");
+    }
 }

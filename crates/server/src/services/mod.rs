@@ -42,7 +42,7 @@ use crate::{
     metrics::{Metrics, server::Op},
     required::{self, Required},
     status,
-    users::Tokens,
+    users::{Passwords, Tokens},
 };
 
 pub(crate) const MESSAGE_OVERHEAD_BYTES: usize = 512 * 1024;
@@ -56,6 +56,7 @@ pub(crate) struct Parts {
     pub part: Part,
     pub limits: Limits,
     pub tokens: Tokens,
+    passwords: Passwords,
     metrics: Arc<Metrics>,
     /// Where calls run that take long.
     pool: Handle,
@@ -81,20 +82,27 @@ pub(crate) struct Limits {
     pub bcrypt_cost: u32,
 }
 
+impl Limits {
+    /// The largest message that is read: the request limit, and room for what surrounds a request.
+    fn message_bytes_max(&self) -> usize {
+        self.request_bytes_max.saturating_add(MESSAGE_OVERHEAD_BYTES)
+    }
+}
+
 impl Context {
     pub(crate) fn new(part: Part, limits: Limits, tokens: Tokens, metrics: Arc<Metrics>, pool: Handle) -> Context {
         let (node, cluster) = (part.node.clone(), part.node.cluster());
         let (cluster_id, member_id) = (cluster.id.0, cluster.local.0);
-        Context(Arc::new(Parts { cluster_id, member_id, node, part, limits, tokens, metrics, pool }))
+        let passwords = Passwords::default();
+        Context(Arc::new(Parts { cluster_id, member_id, node, part, limits, tokens, passwords, metrics, pool }))
     }
 
     pub(crate) fn member_id(&self) -> u64 {
         self.member_id
     }
 
-    /// The largest message that is read: the request limit, and room for what surrounds a request.
     pub(crate) fn message_bytes_max(&self) -> usize {
-        self.limits.request_bytes_max + MESSAGE_OVERHEAD_BYTES
+        self.limits.message_bytes_max()
     }
 
     pub(crate) fn header_at(&self, revision: i64) -> ResponseHeader {
@@ -186,4 +194,22 @@ impl Context {
 /// The answer to a request is always of its own kind; anything else is a bug of this server.
 fn mismatch(response: &node::Response) -> Status {
     Status::internal(format!("lockgate: a request was answered with {response:?}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test_case::test_case(1 << 20 => (1 << 20) + MESSAGE_OVERHEAD_BYTES)]
+    #[test_case::test_case(usize::MAX - 1 => usize::MAX; "a limit beyond all messages")]
+    fn largest_message(request_bytes_max: usize) -> usize {
+        let limits = Limits {
+            txn_ops_max: 1,
+            request_bytes_max,
+            slow_request: Duration::ZERO,
+            watch_progress_interval: Duration::ZERO,
+            bcrypt_cost: 4,
+        };
+        limits.message_bytes_max()
+    }
 }

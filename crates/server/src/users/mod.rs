@@ -2,6 +2,7 @@
 //! answered without an entry is judged here, as far as this member has applied.
 
 pub(crate) mod jwt;
+mod passwords;
 pub(crate) mod tokens;
 
 use auth::{Store, Who};
@@ -9,7 +10,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, header};
 use proto::etcdserverpb::InternalRaftRequest;
 use tonic::Status;
 
-pub(crate) use self::tokens::Tokens;
+pub(crate) use self::{passwords::Passwords, tokens::Tokens};
 use crate::{call, services::Context, status};
 
 /// Where clients of etcd put their token; the JSON gateway has it in `authorization`.

@@ -5,6 +5,7 @@ use std::ops::ControlFlow;
 use prost::Message;
 use proto::{
     authpb,
+    etcdserverpb::AlarmType,
     membershippb::{FeatureGateChange, FeatureGateProposalRecord, FeatureGateRecord},
     mvccpb,
 };
@@ -37,13 +38,18 @@ pub fn line(bucket: Bucket, key: &[u8], value: &[u8]) -> Result<Line, DecodeErro
     Ok(Line { bucket, key: readable.0, value: readable.1, known })
 }
 
+/// The name of a kind of alarms, or its number if no release has given it a name.
+fn alarm_kind(number: i32) -> String {
+    AlarmType::try_from(number).map_or_else(|_| number.to_string(), |kind| format!("{kind:?}"))
+}
+
 fn decode(bucket: Bucket, key: &[u8], value: &[u8]) -> Result<(String, String), DecodeError> {
     let name = || String::from_utf8_lossy(key).into_owned();
     let text = |v: &[u8]| String::from_utf8_lossy(v).into_owned();
     Ok(match bucket {
         Bucket::Alarm => {
             let a = alarm::decode(key)?;
-            (format!("member {:x}", a.member_id), format!("{:?}", a.alarm()))
+            (format!("member {:x}", a.member_id), alarm_kind(a.alarm))
         }
         Bucket::Key => return change(key, value),
         Bucket::Lease => {
@@ -114,4 +120,14 @@ fn change(key: &[u8], value: &[u8]) -> Result<(String, String), DecodeError> {
         kv.value.len()
     );
     Ok((format!("{}.{}", r.main, r.sub), shown))
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn alarms_of_unknown_kinds_are_shown_by_number() {
+        let alarm = proto::etcdserverpb::AlarmMember { member_id: 7, alarm: 9 };
+        let shown = super::decode(super::Bucket::Alarm, &prost::Message::encode_to_vec(&alarm), b"").unwrap();
+        assert_eq!(shown, ("member 7".to_owned(), "9".to_owned()));
+    }
 }

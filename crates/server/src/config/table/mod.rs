@@ -5,6 +5,8 @@ mod member;
 mod operation;
 mod security;
 
+use std::time::Duration;
+
 pub(super) use clustering::NO_DISCOVERY;
 
 /// One flag. Its environment variable is `ETCD_` and the name in capitals.
@@ -14,6 +16,8 @@ pub struct Flag {
     pub kind: Kind,
     /// The default as one would write it on the command line.
     pub default: &'static str,
+    /// The shortest duration that has an effect; a shorter one is raised to it. 0 keeps its special meaning.
+    pub least: Option<Duration>,
     pub help: &'static str,
     pub status: Status,
     /// Where the config file has this setting.
@@ -97,6 +101,11 @@ impl Flag {
         self
     }
 
+    const fn at_least_ms(mut self, ms: u64) -> Flag {
+        self.least = Some(Duration::from_millis(ms));
+        self
+    }
+
     const fn not_in_file(mut self) -> Flag {
         self.key = Key::None;
         self
@@ -118,7 +127,7 @@ pub fn env_name(flag: &str) -> String {
 }
 
 const fn flag(name: &'static str, kind: Kind, default: &'static str, help: &'static str) -> Flag {
-    Flag { name, kind, default, help, status: Status::Works, key: Key::Same }
+    Flag { name, kind, default, least: None, help, status: Status::Works, key: Key::Same }
 }
 
 #[cfg(test)]
@@ -137,6 +146,7 @@ mod tests {
                 panic!("--{} has the bad default {:?}: {reason}", flag.name, flag.default);
             }
             assert!(flag.help.ends_with('.'), "help of --{} is not a sentence", flag.name);
+            assert!(flag.least.is_none() || flag.kind == Kind::Duration, "--{} is not a duration", flag.name);
         }
     }
 

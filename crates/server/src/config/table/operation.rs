@@ -38,16 +38,20 @@ pub(super) const TRACING: &[Flag] = &[
 
 #[rustfmt::skip]
 pub(super) const FEATURES: &[Flag] = &[
-    flag("corrupt-check-time", Duration, "0s", "Interval of comparing hashes with other members; 0 is never."),
-    flag("compact-hash-check-time", Duration, "1m", "Interval of comparing compaction hashes with other members."),
+    flag("corrupt-check-time", Duration, "0s", "Interval of comparing hashes with other members; 0 is never.")
+        .at_least_ms(100),
+    flag("compact-hash-check-time", Duration, "1m", "Interval of comparing compaction hashes with other members.")
+        .at_least_ms(100),
     flag("compaction-batch-limit", Int, "0", "Revisions deleted in one step of a compaction; 0 means 1000."),
     flag("compaction-sleep-interval", Duration, "0s", "Pause between two such steps; 0 means 10ms."),
-    flag("watch-progress-notify-interval", Duration, "0s", "Interval of progress notices to quiet watches; 0 means 10m."),
+    flag("watch-progress-notify-interval", Duration, "0s", "Interval of progress notices to quiet watches; 0 means 10m.")
+        .at_least_ms(100),
     flag("warning-apply-duration", Duration, "100ms", "Log a warning when applying a request takes longer."),
     flag("bootstrap-defrag-threshold-megabytes", Uint, "0",
         "Defragment at start if that frees at least as many megabytes; 0 is never."),
     flag("max-learners", Int, "1", "Learners allowed at one time."),
-    flag("downgrade-check-time", Duration, "5s", "Interval of looking whether a downgrade has finished."),
+    flag("downgrade-check-time", Duration, "5s", "Interval of looking whether a downgrade has finished; 0 is never.")
+        .at_least_ms(100),
     flag("snapshot-catchup-entries", Uint, "5000", "Entries kept in the log after a snapshot, for slow members."),
 ];
 

@@ -8,12 +8,14 @@ use std::{
 
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
+use http::HeaderMap;
 use http_body::{Body, Frame, SizeHint};
 use tonic::Status;
 
 use super::{
     Grpc,
     call::Call,
+    deadline::{Deadline, exceeded},
     frame::FrameReader,
     unpack::{Packing, Unpacker, bad_flag},
     words::reword,
@@ -28,12 +30,14 @@ pub(super) enum Direction {
 
 /// A body whose gRPC messages are counted as they pass.
 pub struct Counted<B> {
-    inner: B,
+    /// `None` if there is nothing to read, or nothing any more after the call's deadline.
+    inner: Option<B>,
     direction: Direction,
     frames: FrameReader,
     /// Given to whoever reads the body, in place of it.
     refusal: Option<Status>,
     lost: Option<BoxFuture<'static, ()>>,
+    deadline: Option<Deadline>,
     bytes_max: usize,
     packing: Packing,
     unpacker: Option<Unpacker>,
@@ -43,12 +47,17 @@ pub struct Counted<B> {
 
 impl<B> Counted<B> {
     pub(super) fn new(inner: B, direction: Direction) -> Counted<B> {
+        Counted::of(Some(inner), direction)
+    }
+
+    fn of(inner: Option<B>, direction: Direction) -> Counted<B> {
         Counted {
             inner,
             direction,
             frames: FrameReader::default(),
             refusal: None,
             lost: None,
+            deadline: None,
             bytes_max: usize::MAX,
             packing: Packing::None,
             unpacker: None,
@@ -64,6 +73,17 @@ impl<B> Counted<B> {
         bytes_max: usize,
     ) -> Counted<B> {
         (self.refusal, self.lost, self.bytes_max) = (refusal, lost, bytes_max);
+        self
+    }
+
+    /// The body of an answer that consists of headers.
+    pub(super) fn empty() -> Counted<B> {
+        Counted::of(None, Direction::Uncounted)
+    }
+
+    /// The body is cut off at the deadline, and says so.
+    pub(super) fn until(mut self, deadline: Option<Deadline>) -> Counted<B> {
+        self.deadline = deadline;
         self
     }
 
@@ -94,6 +114,20 @@ impl<B> Counted<B> {
 
     pub(super) fn uncounted(inner: B) -> Counted<B> {
         Counted::new(inner, Direction::Uncounted)
+    }
+
+    /// Drops the rest of the body when the deadline has passed, and gives the trailers that say so.
+    fn poll_deadline(&mut self, cx: &mut Context<'_>) -> Poll<Frame<Bytes>> {
+        let Some(deadline) = &mut self.deadline else { return Poll::Pending };
+        ready!(deadline.poll(cx));
+        (self.inner, self.deadline) = (None, None);
+        let mut trailers = HeaderMap::new();
+        // Without a text of its own a status always fits into headers.
+        let _ = exceeded().add_header(&mut trailers);
+        if let Direction::Sent(call) = &mut self.direction {
+            call.finish_by(&trailers);
+        }
+        Poll::Ready(Frame::trailers(trailers))
     }
 
     /// What is wrong with a request that ends here.
@@ -144,7 +178,11 @@ where
             return Poll::Ready(Some(Err(status::no_leader().into())));
         }
         loop {
-            let mut frame = match ready!(Pin::new(&mut this.inner).poll_frame(cx)) {
+            let Some(inner) = &mut this.inner else { return Poll::Ready(None) };
+            let Poll::Ready(polled) = Pin::new(inner).poll_frame(cx) else {
+                return this.poll_deadline(cx).map(|frame| Some(Ok(frame)));
+            };
+            let mut frame = match polled {
                 Some(Ok(frame)) => frame,
                 None => {
                     let cut_short = this.cut_short();
@@ -166,11 +204,13 @@ where
     }
 
     fn is_end_stream(&self) -> bool {
-        self.refusal.is_none() && self.inner.is_end_stream() && self.cut_short().is_none()
+        let is_at_end = self.inner.as_ref().is_none_or(Body::is_end_stream);
+        self.refusal.is_none() && is_at_end && self.cut_short().is_none()
     }
 
     fn size_hint(&self) -> SizeHint {
         // Unpacked, it has another length.
-        if self.unpacker.is_some() { SizeHint::default() } else { self.inner.size_hint() }
+        let inner = self.inner.as_ref().filter(|_| self.unpacker.is_none());
+        inner.map_or_else(SizeHint::default, Body::size_hint)
     }
 }

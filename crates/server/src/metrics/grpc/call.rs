@@ -15,7 +15,7 @@ use crate::metrics::methods::{CANCELED, CODES, METHODS, UNKNOWN};
 pub(super) struct Call {
     pub grpc: Arc<Grpc>,
     pub method: usize,
-    started: Instant,
+    pub started: Instant,
     slow: Duration,
     finished: bool,
 }

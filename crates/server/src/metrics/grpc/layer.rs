@@ -15,6 +15,7 @@ use super::{
     Grpc, Guard,
     body::{Counted, Direction},
     call::Call,
+    deadline::{Deadline, exceeded},
     unpack::Packing,
     words::reword,
 };
@@ -62,7 +63,8 @@ where
 
     fn call(&mut self, mut request: Request<B>) -> Self::Future {
         let Some(method) = self.grpc.by_path.get(request.uri().path()).copied() else {
-            return GrpcFuture { inner: self.inner.call(request.map(Counted::uncounted)), call: None };
+            let inner = self.inner.call(request.map(Counted::uncounted));
+            return GrpcFuture { inner, call: None, deadline: None };
         };
         let call = Call::start(&self.grpc, method, request.headers(), self.guard.slow);
         let incoming = Direction::Received(self.grpc.clone(), method);
@@ -71,11 +73,15 @@ where
             Ok(packing) => (packing, self.guard.refusal(method, request.headers())),
             Err(refusal) => (Packing::None, Some(refusal)),
         };
+        let (deadline, refusal) = match Deadline::of(request.headers(), call.started) {
+            Ok(deadline) => (deadline, refusal),
+            Err(malformed) => (None, Some(malformed)),
+        };
         let lost = self.guard.lost(method, request.headers());
         let bytes_max = self.guard.message_bytes_max;
         let request =
             request.map(|body| Counted::new(body, incoming).judged(refusal, lost, bytes_max).unpacked(packing));
-        GrpcFuture { inner: self.inner.call(request), call: Some(call) }
+        GrpcFuture { inner: self.inner.call(request), call: Some(call), deadline }
     }
 }
 
@@ -84,6 +90,7 @@ pin_project! {
         #[pin]
         inner: F,
         call: Option<Call>,
+        deadline: Option<Deadline>,
     }
 }
 
@@ -95,15 +102,26 @@ where
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.project();
-        let response = ready!(this.inner.poll(cx));
-        let call = this.call.take();
+        let response = match (this.inner.poll(cx), this.deadline.as_mut()) {
+            (Poll::Ready(response), _) => response,
+            (Poll::Pending, None) => return Poll::Pending,
+            (Poll::Pending, Some(deadline)) => {
+                ready!(deadline.poll(cx));
+                let response = exceeded().into_http::<()>();
+                if let Some(mut call) = this.call.take() {
+                    call.finish_by(response.headers());
+                }
+                return Poll::Ready(Ok(response.map(|()| Counted::empty())));
+            }
+        };
+        let (call, deadline) = (this.call.take(), this.deadline.take());
         Poll::Ready(match (response, call) {
             (Ok(mut response), Some(mut call)) => {
                 call.log_if_slow();
                 reword(response.headers_mut(), call.method);
                 // An error before the first message puts the status into the headers.
                 call.finish_by(response.headers());
-                Ok(response.map(|body| Counted::new(body, Direction::Sent(call))))
+                Ok(response.map(|body| Counted::new(body, Direction::Sent(call)).until(deadline)))
             }
             (Ok(response), None) => Ok(response.map(Counted::uncounted)),
             (Err(err), call) => {

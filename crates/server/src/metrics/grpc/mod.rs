@@ -6,6 +6,7 @@
 
 mod body;
 mod call;
+mod deadline;
 mod frame;
 mod guard;
 mod gzip;
@@ -44,6 +45,9 @@ pub struct Grpc {
     client_versions: RwLock<HashMap<String, [IntCounter; 2]>>,
 }
 
+/// Unary methods that return when another client lets go.
+const WAIT_FOR_OTHERS: [(&str, &str); 2] = [("v3electionpb.Election", "Campaign"), ("v3lockpb.Lock", "Lock")];
+
 struct Method {
     is_stream: bool,
     started: IntCounter,
@@ -52,6 +56,14 @@ struct Method {
     sent: IntCounter,
     /// Only with `--metrics=extensive`.
     seconds: Option<Histogram>,
+}
+
+impl Method {
+    fn in_flight(&self) -> u64 {
+        // Read first, so that a call that ends meanwhile counts.
+        let ended = self.handled.iter().map(IntCounter::get).sum();
+        self.started.get().saturating_sub(ended)
+    }
 }
 
 impl Grpc {
@@ -103,6 +115,14 @@ impl Grpc {
             tracing::warn!(api, error = %status, "failed to receive a request from a gRPC stream");
             self.stream_failures.with_label_values(&["receive", api]).inc();
         }
+    }
+
+    /// The unary calls that have begun and not ended. Calls that wait for other clients do not count: they may wait without
+    /// end.
+    pub fn in_flight(&self) -> u64 {
+        let methods = METHODS.iter().zip(&self.methods);
+        let counted = methods.filter(|(names, _)| names.2 == "unary" && !WAIT_FOR_OTHERS.contains(&(names.0, names.1)));
+        counted.map(|(_, method)| method.in_flight()).sum()
     }
 
     fn count_client(&self, version: &str, is_stream: bool) {

@@ -6,17 +6,18 @@ use std::{
     pin::Pin,
     sync::Arc,
     task::{Context as TaskContext, Poll},
+    time::Duration,
 };
 
 use bytes::Bytes;
 use failpoint::failpoint;
 use futures_util::{Stream, future::BoxFuture, task::AtomicWaker};
 use http::HeaderValue;
-use mvcc::{WatchError, WatchItem, WatchSpec, WatchStream};
+use mvcc::{Created, WatchError, WatchItem, WatchSpec, WatchStream};
 use proto::etcdserverpb::{
     ResponseHeader, WatchCreateRequest, WatchRequest, WatchResponse, watch_request::RequestUnion,
 };
-use tokio::time::{Instant, Interval, Sleep};
+use tokio::time::{Instant, Interval, MissedTickBehavior, Sleep};
 use tonic::{Status, Streaming};
 
 use super::{
@@ -76,8 +77,7 @@ impl WatchSession {
         let waker = Arc::new(AtomicWaker::new());
         let notify = waker.clone();
         let stream = context.node.store().watch_stream(move || notify.wake());
-        let period = context.limits.watch_progress_interval;
-        let progress = tokio::time::interval_at(Instant::now() + period, period);
+        let progress = ticks(context.limits.watch_progress_interval);
         WatchSession {
             context,
             requests: Some(requests),
@@ -143,37 +143,31 @@ impl WatchSession {
 
     fn refuse(&mut self, cancel_reason: String) {
         let (created, canceled) = (true, true);
-        self.control(WatchResponse { watch_id: NO_WATCHER, created, canceled, cancel_reason, ..Default::default() });
+        let response = WatchResponse { watch_id: NO_WATCHER, created, canceled, cancel_reason, ..Default::default() };
+        self.control(self.stream.revision(), response);
     }
 
     fn create(&mut self, create: &WatchCreateRequest) {
-        let (watch_id, cancel_reason) = match self.stream.watch(WatchSpec::from(create)) {
-            Ok(id) => {
+        match self.stream.watch(WatchSpec::from(create)) {
+            Ok(Created { id, revision }) => {
                 let wants = Wants { progress: create.progress_notify, quiet: true, fragment: create.fragment };
                 self.watchers.insert(id, wants);
-                (id, String::new())
+                self.control(revision, WatchResponse { watch_id: id, created: true, ..Default::default() });
             }
-            Err(error) => (NO_WATCHER, reason(error)),
-        };
-        self.control(WatchResponse {
-            watch_id,
-            created: true,
-            canceled: !cancel_reason.is_empty(),
-            cancel_reason,
-            ..Default::default()
-        });
+            Err(error) => self.refuse(reason(error)),
+        }
     }
 
     fn cancel(&mut self, watch_id: i64) {
         // As in etcd: a watcher that is not there is not worth an answer.
         if self.stream.cancel(watch_id).is_ok() {
             self.watchers.remove(&watch_id);
-            self.control(WatchResponse { watch_id, canceled: true, ..Default::default() });
+            self.control(self.stream.revision(), WatchResponse { watch_id, canceled: true, ..Default::default() });
         }
     }
 
-    fn control(&mut self, mut response: WatchResponse) {
-        response.header = Some(self.context.header_at(self.stream.revision()));
+    fn control(&mut self, revision: i64, mut response: WatchResponse) {
+        response.header = Some(self.context.header_at(revision));
         self.outgoing.push_back(WatchReply::Control(Box::new(response)));
     }
 
@@ -315,6 +309,13 @@ impl Stream for WatchSession {
     }
 }
 
+/// Ticks that are a period apart, also when nobody looked for some periods.
+fn ticks(period: Duration) -> Interval {
+    let mut ticks = tokio::time::interval_at(Instant::now() + period, period);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    ticks
+}
+
 /// Why a watcher was not made, in the words that clients know.
 fn reason(error: WatchError) -> String {
     match error {
@@ -322,5 +323,23 @@ fn reason(error: WatchError) -> String {
         WatchError::DuplicateId => "mvcc: duplicate watch ID provided on the WatchStream".into(),
         WatchError::NegativeRevision => status::compacted().message().to_owned(),
         WatchError::NotFound => "mvcc: watcher not found".into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_stream_that_was_stalled_reports_progress_once() {
+        let period = Duration::from_millis(100);
+        let mut ticks = ticks(period);
+        tokio::time::advance(10 * period).await;
+        assert!(ticks.tick().now_or_never().is_some());
+        assert!(ticks.tick().now_or_never().is_none(), "the ticks that were missed do not follow at once");
+        tokio::time::advance(period).await;
+        assert!(ticks.tick().now_or_never().is_some());
     }
 }
