@@ -230,7 +230,7 @@ impl ApplyLoop {
     fn promote_lessor(&mut self) {
         // Asked under the lock: if the leadership is lost after the question, the demotion comes after us.
         let mut lessor = self.state.lessor.lock();
-        if self.shared.status().is_leader {
+        if self.shared.standing().leads_in().is_some() {
             let now = self.state.time.elapsed();
             lessor.promote(now, self.options.election_timeout, self.makes_checkpoints());
         }

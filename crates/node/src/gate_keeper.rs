@@ -140,10 +140,10 @@ impl GateKeeper {
     }
 
     fn decide(&self, cluster: &Cluster, version: Version) {
-        let status = self.shared.status();
-        let Some(decision) = status.is_leader.then(|| cluster.decide_gate()).flatten() else { return };
+        let Some(term) = self.shared.standing().leads_in() else { return };
+        let Some(decision) = cluster.decide_gate() else { return };
         let mut sent = self.sent.lock();
-        let this = Some((status.term, decision.decided_from));
+        let this = Some((term, decision.decided_from));
         let is_new = sent.decision != this;
         if !sent.decision_again.is_due(self.time.now(), is_new) {
             return;
@@ -151,7 +151,7 @@ impl GateKeeper {
         sent.decision = this;
         let request = ClusterVersionSetRequest { ver: version.stored(), feature_gates: Some(decision) };
         let request = InternalRaftRequest { cluster_version_set: Some(request), ..Default::default() };
-        self.proposer.send_as_leader(status.term, request);
+        self.proposer.send_as_leader(term, request);
     }
 }
 

@@ -134,7 +134,7 @@ impl SimMember {
 
     /// Term, and whether this member leads in it.
     pub fn leads(&self) -> (u64, bool) {
-        let CoreStatus { term, is_leader, .. } = self.node.shared.status();
+        let CoreStatus { term, is_leader, .. } = *self.node.shared.standing().raft();
         (term, is_leader)
     }
 

@@ -75,9 +75,9 @@ pub(crate) struct CoreStatus {
     pub is_leader: bool,
     pub commit: u64,
     pub last: u64,
-    /// This member is the leader, there is no other member, and it has committed in its term. (A learner may have applied and
-    /// answered what the only voter has not applied yet.)
-    pub is_sole_leader: bool,
+    /// This member leads, and there is no other member: nobody else can have applied an entry behind this index. `None`
+    /// otherwise, also next to a learner, which may have applied and answered what the only voter has not applied yet.
+    pub alone_from: Option<u64>,
 }
 
 pub(crate) struct Core {
@@ -91,6 +91,8 @@ pub(crate) struct Core {
     waiting_reads: Vec<Message>,
     /// The last heartbeats of a leader that was removed.
     farewell: Vec<Message>,
+    /// The commit index when the configuration last changed: members that were removed know of no later commit.
+    reconfigured_at: u64,
 }
 
 impl Core {
@@ -117,6 +119,7 @@ impl Core {
             next_context: 0,
             waiting_reads: Vec::new(),
             farewell: Vec::new(),
+            reconfigured_at: 0,
         };
         core.draw_timeout();
         core.lead_if_alone();
@@ -174,6 +177,7 @@ impl Core {
         let state: ConfState = self.raw.apply_conf_change(change)?;
         let out = convert::conf_state_from_core(&state);
         self.raw.mut_store().set_conf_state(state);
+        self.reconfigured_at = self.raw.raft.raft_log.committed;
         self.step_down_if_removed();
         Ok(out)
     }
@@ -307,7 +311,7 @@ impl Core {
             is_leader,
             commit: raft.raft_log.committed,
             last: raft.raft_log.last_index(),
-            is_sole_leader: is_leader && !self.has_other_members() && raft.commit_to_current_term(),
+            alone_from: (is_leader && !self.has_other_members()).then_some(self.reconfigured_at),
         }
     }
 
@@ -352,7 +356,7 @@ mod tests {
         let committed = run(&mut core);
         assert_eq!(committed.len(), 1);
         assert!(committed[0].data.is_none(), "a new leader's first entry is empty");
-        assert!(core.status().is_sole_leader);
+        assert_eq!(core.status().alone_from, Some(0));
     }
 
     #[test]
@@ -377,7 +381,7 @@ mod tests {
         change.node_id = 2;
         core.handle_conf_change(&change).unwrap();
         assert!(core.status().is_leader);
-        assert!(!core.status().is_sole_leader);
+        assert_eq!(core.status().alone_from, None);
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! The raft thread pass by pass, without a disk or a network.
 
+mod clocks;
+
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::mpsc,
@@ -100,7 +102,7 @@ fn bench() -> Bench {
 fn a_leader_is_known_before_its_first_entry_is_handed_on() {
     let mut b = bench();
     b.raft.work().unwrap();
-    assert!(b.shared.status().is_leader);
+    assert!(b.shared.standing().leads_in().is_some());
     assert_eq!(*b.look.early.lock(), Some(0));
     assert_eq!(b.look.entries.lock().try_iter().count(), 1);
 }
@@ -214,7 +216,7 @@ fn what_a_leader_decides_is_void_in_another_term() {
     let mut b = bench();
     b.raft.work().unwrap();
     b.look.entries.lock().try_iter().count();
-    let term = b.shared.status().term;
+    let term = b.shared.standing().leads_in().unwrap();
     // What a lease's end asks for: header {id: 1}, lease_revoke {id: 2}.
     let data = Bytes::from_static(&[0xa2, 0x06, 2, 8, 1, 0x4a, 2, 8, 2]);
     for (decided_in, entries) in [(term - 1, 0), (term, 1)] {

@@ -117,7 +117,7 @@ impl<L: Log> RaftLoop<L> {
     /// A configuration change has been applied; the core must follow.
     pub(crate) fn conf_change(&mut self, change: &raft::eraftpb::ConfChange) -> Result<raftpb::ConfState, FatalError> {
         // Reads may not rely on this member alone from before the core knows of another voter.
-        self.parts.shared.clear_sole_leader();
+        self.parts.shared.stop_reading_alone();
         self.parts.core.handle_conf_change(change).map_err(|e| FatalError::Core(e.to_string()))
     }
 
@@ -150,7 +150,7 @@ impl<L: Log> RaftLoop<L> {
 
     pub(super) fn publish_status(&mut self) {
         let status = self.parts.core.status();
-        let lost = self.parts.shared.status().is_leader && !status.is_leader;
+        let lost = self.parts.shared.standing().leads_in().is_some() && !status.is_leader;
         self.parts.shared.publish(status);
         if lost {
             // After publishing: see `ApplyLoop::promote_lessor`.
