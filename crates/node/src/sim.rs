@@ -16,7 +16,7 @@ use crate::{
     bootstrap::StartError,
     chores::Chores,
     compactor::Compactor,
-    core::CoreStatus,
+    core::{CoreStatus, Followed},
     error::FatalError,
     node::{Node, NodeOptions},
     raft_loop::{Input, RaftLoop},
@@ -157,8 +157,8 @@ impl SimMember {
 struct Beside(Arc<Mutex<RaftLoop<WalLog>>>);
 
 impl FollowsChanges for Beside {
-    fn follow(&mut self, change: raft::eraftpb::ConfChange) -> Option<raftpb::ConfState> {
-        self.0.lock().conf_change(&change).ok()
+    fn follow(&mut self, index: u64, change: raft::eraftpb::ConfChange) -> Option<Followed> {
+        self.0.lock().conf_change(index, &change).ok()
     }
 
     fn cut_log(&mut self, record: walpb::Snapshot, version: Version) -> Option<Option<u64>> {

@@ -66,6 +66,15 @@ pub(crate) struct Persisted {
     pub messages: Vec<raftpb::Message>,
 }
 
+/// What the core has made of a configuration change that was applied.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Followed {
+    /// This configuration follows.
+    Now(raftpb::ConfState),
+    /// Nothing: the core has the later configuration of a received snapshot.
+    Superseded,
+}
+
 /// Where the core stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct CoreStatus {
@@ -78,6 +87,8 @@ pub(crate) struct CoreStatus {
     /// This member leads, and there is no other member: nobody else can have applied an entry behind this index. `None`
     /// otherwise, also next to a learner, which may have applied and answered what the only voter has not applied yet.
     pub alone_from: Option<u64>,
+    /// See [`Core::restored_to`].
+    pub restored_to: u64,
 }
 
 pub(crate) struct Core {
@@ -93,6 +104,8 @@ pub(crate) struct Core {
     farewell: Vec<Message>,
     /// The commit index when the configuration last changed: members that were removed know of no later commit.
     reconfigured_at: u64,
+    /// The index of the newest received snapshot that is in the log.
+    restored_to: u64,
 }
 
 impl Core {
@@ -120,6 +133,7 @@ impl Core {
             waiting_reads: Vec::new(),
             farewell: Vec::new(),
             reconfigured_at: 0,
+            restored_to: 0,
         };
         core.draw_timeout();
         core.lead_if_alone();
@@ -173,13 +187,25 @@ impl Core {
         }
     }
 
-    pub(crate) fn handle_conf_change(&mut self, change: &ConfChange) -> raft::Result<raftpb::ConfState> {
+    /// The index of the newest snapshot that the core has received: its log and configuration go on from there, while older
+    /// entries may still wait to be applied.
+    fn restored_to(&self) -> u64 {
+        // The core takes the configuration with the message, before the snapshot is in the log.
+        let arrived = self.raw.snap().map_or(0, |snapshot| snapshot.get_metadata().index);
+        arrived.max(self.restored_to)
+    }
+
+    /// The configuration change at `index` is applied.
+    pub(crate) fn handle_conf_change(&mut self, index: u64, change: &ConfChange) -> raft::Result<Followed> {
+        if index <= self.restored_to() {
+            return Ok(Followed::Superseded);
+        }
         let state: ConfState = self.raw.apply_conf_change(change)?;
         let out = convert::conf_state_from_core(&state);
         self.raw.mut_store().set_conf_state(state);
         self.reconfigured_at = self.raw.raft.raft_log.committed;
         self.step_down_if_removed();
-        Ok(out)
+        Ok(Followed::Now(out))
     }
 
     /// A leader that is no longer a voter would count itself among those who acknowledge, which the crate does not survive.
@@ -262,6 +288,7 @@ impl Core {
             // Its configuration counts from now on, and the entries before it are gone. Should this member stand for election
             // before the database is in place, the core must not look for them.
             self.raw.advance_apply_to(metadata.index);
+            self.restored_to = metadata.index;
         }
         let hard_state = light.commit_index().map(|_| {
             let state = self.raw.raft.hard_state();
@@ -312,6 +339,7 @@ impl Core {
             commit: raft.raft_log.committed,
             last: raft.raft_log.last_index(),
             alone_from: (is_leader && !self.has_other_members()).then_some(self.reconfigured_at),
+            restored_to: self.restored_to(),
         }
     }
 
@@ -379,7 +407,7 @@ mod tests {
         let mut change = ConfChange::default();
         change.set_change_type(raft::eraftpb::ConfChangeType::AddLearnerNode);
         change.node_id = 2;
-        core.handle_conf_change(&change).unwrap();
+        core.handle_conf_change(2, &change).unwrap();
         assert!(core.status().is_leader);
         assert_eq!(core.status().alone_from, None);
     }

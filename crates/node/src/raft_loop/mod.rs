@@ -24,7 +24,7 @@ use tokio::sync::oneshot;
 
 use crate::{
     apply_loop::ToApply,
-    core::{Core, Refused},
+    core::{Core, Followed, Refused},
     error::FatalError,
     reads::Reads,
     request_id::RequestIds,
@@ -91,8 +91,9 @@ pub(crate) enum Input {
     },
     /// A configuration change has been applied; the core must follow.
     ConfChange {
+        index: u64,
         change: raft::eraftpb::ConfChange,
-        done: Sender<raftpb::ConfState>,
+        done: Sender<Followed>,
     },
     /// This member has applied its own removal.
     Removed,
@@ -298,9 +299,9 @@ impl<L: Log> RaftLoop<L> {
             }
             Input::SkipTicks(ticks) => (0..ticks).for_each(|_| core.handle_tick()),
             Input::Progress { reply } => drop(reply.send(core.progress())),
-            Input::ConfChange { change, done } => {
+            Input::ConfChange { index, change, done } => {
                 // The apply thread waits for this; if it has ended, its own failure is on record.
-                let _ = done.send(self.conf_change(&change)?);
+                let _ = done.send(self.conf_change(index, &change)?);
             }
             Input::Removed => self.removed = self.removed.or(Some(self.now)),
             Input::Snapshot { record } => return self.snapshot(&record),

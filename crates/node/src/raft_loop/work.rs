@@ -5,7 +5,12 @@ use membership::{NotYet, Reason, may_log};
 use proto::{Version, raftpb, walpb};
 
 use super::{COMPACT_SLACK_MAX, RaftLoop, SNAPSHOTS_IN_FLIGHT_MAX};
-use crate::{apply_loop::ToApply, core::Work, error::FatalError, world::Log};
+use crate::{
+    apply_loop::ToApply,
+    core::{Followed, Work},
+    error::FatalError,
+    world::Log,
+};
 
 impl<L: Log> RaftLoop<L> {
     /// Carries out the core's work, in the order `core` gives.
@@ -115,10 +120,14 @@ impl<L: Log> RaftLoop<L> {
     }
 
     /// A configuration change has been applied; the core must follow.
-    pub(crate) fn conf_change(&mut self, change: &raft::eraftpb::ConfChange) -> Result<raftpb::ConfState, FatalError> {
+    pub(crate) fn conf_change(
+        &mut self,
+        index: u64,
+        change: &raft::eraftpb::ConfChange,
+    ) -> Result<Followed, FatalError> {
         // Reads may not rely on this member alone from before the core knows of another voter.
         self.parts.shared.stop_reading_alone();
-        self.parts.core.handle_conf_change(change).map_err(|e| FatalError::Core(e.to_string()))
+        self.parts.core.handle_conf_change(index, change).map_err(|e| FatalError::Core(e.to_string()))
     }
 
     pub(super) fn snapshot(&mut self, record: &walpb::Snapshot) -> Result<(), FatalError> {

@@ -37,11 +37,11 @@ fn a_lone_leader_asks_nobody_only_after_it_has_applied_what_a_removed_member_may
     b.pass();
     b.applied(1);
     assert!(b.shared.may_read_alone());
-    b.raft.conf_change(&change(ConfChangeType::AddLearnerNode, 2)).unwrap();
+    b.raft.conf_change(2, &change(ConfChangeType::AddLearnerNode, 2)).unwrap();
     b.propose(Judged::Plain, b"a write through the learner");
     assert_eq!(b.shared.commit(), 2);
     assert!(!b.shared.may_read_alone());
-    b.raft.conf_change(&change(ConfChangeType::RemoveNode, 2)).unwrap();
+    b.raft.conf_change(3, &change(ConfChangeType::RemoveNode, 2)).unwrap();
     b.pass();
     assert!(!b.shared.may_read_alone(), "the write is not applied here");
     b.applied(2);
