@@ -134,7 +134,6 @@ impl ApplyLoop {
             self.apply_one(entry)?;
         }
         if let Some(last) = entries.last() {
-            self.shared.set_applied_term(last.term());
             self.shared.applied.advance(last.index());
             // The next change may wait for this one.
             let changed = entries.iter().any(|entry| entry.r#type() != raftpb::EntryType::EntryNormal);
@@ -153,6 +152,8 @@ impl ApplyLoop {
         let begin = self.state.time.now();
         let gate_before = self.state.gates.version();
         let Outcome { request_id, mut result, effect } = self.state.apply(entry)?;
+        // Before what follows from the entry: the first one of a leader's term lets the leader decide.
+        self.shared.set_applied_term(entry.term());
         let took = self.state.time.now().saturating_duration_since(begin);
         if took > self.options.slow {
             self.shared.observer.slow_apply();

@@ -47,7 +47,7 @@ impl Chores {
     pub(crate) fn leases(&self) {
         let now = self.time.elapsed();
         // Asked first: who loses the leadership from here on proposes nothing.
-        let Some(term) = self.shared.standing().leads_in() else { return };
+        let Some(term) = self.shared.standing().decides_in() else { return };
         let (expired, checkpoints) = {
             let mut lessor = self.lessor.lock();
             (lessor.take_expired(now), lessor.take_due_checkpoints(now))

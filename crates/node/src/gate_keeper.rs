@@ -20,7 +20,7 @@ use proto::{
     membershippb::{Attributes, ClusterMemberAttrSetRequest, ClusterVersionSetRequest},
 };
 
-use crate::{proposer::Proposer, shared::Shared, world::Time};
+use crate::{proposer::Proposer, shared::Shared, standing::DecidingTerm, world::Time};
 
 /// A member's own values for the cluster features it knows, at a cluster version.
 pub type OwnFeatures = Arc<dyn Fn(Version) -> BTreeMap<String, bool> + Send + Sync>;
@@ -63,7 +63,7 @@ struct Sent {
     proposal: Option<(Version, u64, BTreeMap<String, bool>)>,
     proposal_again: Again,
     /// By term and what it was decided from.
-    decision: Option<(u64, u64)>,
+    decision: Option<(DecidingTerm, u64)>,
     decision_again: Again,
 }
 
@@ -140,7 +140,8 @@ impl GateKeeper {
     }
 
     fn decide(&self, cluster: &Cluster, version: Version) {
-        let Some(term) = self.shared.standing().leads_in() else { return };
+        // An older state may have another cluster version, and a decision made from it be newer than the cluster.
+        let Some(term) = self.shared.standing().decides_in() else { return };
         let Some(decision) = cluster.decide_gate() else { return };
         let mut sent = self.sent.lock();
         let this = Some((term, decision.decided_from));

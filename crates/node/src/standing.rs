@@ -20,12 +20,6 @@ pub(crate) struct AppliedTo {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct DecidingTerm(u64);
 
-impl DecidingTerm {
-    pub(crate) fn number(self) -> u64 {
-        self.0
-    }
-}
-
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Standing {
     raft: CoreStatus,
@@ -57,6 +51,12 @@ impl Standing {
     pub(crate) fn may_read_alone(&self) -> bool {
         self.raft.alone_from.is_some_and(|from| self.decides_in().is_some() && self.applied.index >= from)
     }
+
+    /// Whether raft has gone on from a received database that is not in place yet. The applied state is then older than
+    /// entries that are in no log any more.
+    pub(crate) fn awaits_database(&self) -> bool {
+        self.applied.index < self.raft.restored_to
+    }
 }
 
 #[cfg(test)]
@@ -84,5 +84,12 @@ mod tests {
         assert!(leader(7, (57, 7)).may_read_alone());
         let raft = CoreStatus { alone_from: None, ..*leader(7, (57, 7)).raft() };
         assert!(!Standing::new(raft, AppliedTo { index: 57, term: 7 }).may_read_alone());
+    }
+
+    #[test]
+    fn a_received_database_is_awaited_until_its_index_is_applied() {
+        let raft = CoreStatus { restored_to: 50, ..Default::default() };
+        assert!(Standing::new(raft, AppliedTo { index: 49, term: 1 }).awaits_database());
+        assert!(!Standing::new(raft, AppliedTo { index: 50, term: 3 }).awaits_database());
     }
 }

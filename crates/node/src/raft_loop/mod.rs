@@ -29,6 +29,7 @@ use crate::{
     reads::Reads,
     request_id::RequestIds,
     shared::Shared,
+    standing::{DecidingTerm, Standing},
     world::{Log, Network, Time},
 };
 
@@ -66,7 +67,7 @@ pub(crate) enum Input {
     },
     /// Of this member alone, and only while it leads in this term.
     ProposeAsLeader {
-        term: u64,
+        term: DecidingTerm,
         data: Bytes,
     },
     /// Reads wait in the queue.
@@ -272,8 +273,8 @@ impl<L: Log> RaftLoop<L> {
         if self.parts.shared.leader() == 0 {
             self.parts.core.lead_if_alone();
         }
-        let status = self.parts.core.status();
-        as_leader.retain(|(term, _)| status.is_leader && status.term == *term);
+        let deciding = self.standing().decides_in();
+        as_leader.retain(|(term, _)| deciding == Some(*term));
         let own = |data| Proposal { id: 0, data, is_conf_change: false, judged: Judged::Not };
         proposals.extend(as_leader.into_iter().map(|(_, data)| (None, own(data))));
         self.propose(proposals);
@@ -316,6 +317,11 @@ impl<L: Log> RaftLoop<L> {
             | Input::Stop => {}
         }
         Ok(())
+    }
+
+    /// Both clocks as of now.
+    fn standing(&self) -> Standing {
+        Standing::new(self.parts.core.status(), self.parts.shared.applied_to())
     }
 
     /// Another member may take the leadership, even long after this one has given the transfer up.

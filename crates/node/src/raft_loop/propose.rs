@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use proto::raftpb;
+use proto::{Version, raftpb};
 
 use super::{Judged, Proposal, RaftLoop};
 use crate::{error::FatalError, world::Log};
@@ -11,9 +11,15 @@ use crate::{error::FatalError, world::Log};
 const WAITING_MAX: usize = 64;
 
 impl<L: Log> RaftLoop<L> {
+    /// The cluster version of the applied state. While a received database is not in place, that state may be older than version
+    /// changes that are in no log any more, and the version is taken to be the lowest.
+    fn applied_version(&self) -> Option<Version> {
+        if self.standing().awaits_database() { None } else { self.parts.cluster.read().version() }
+    }
+
     /// What another member's proposal may not bring into the log, for the sake of a third one's.
     pub(super) fn may_log_all(&mut self, message: &raftpb::Message) -> bool {
-        let applied = self.parts.cluster.read().version();
+        let applied = self.applied_version();
         let refused = message.entries.iter().find_map(|entry| self.versions_ahead.may_log(entry, applied).err());
         if let Some(why) = &refused {
             tracing::warn!(remote_peer_id = format!("{:x}", message.from()), %why, "refused a forwarded proposal");
@@ -90,7 +96,7 @@ impl<L: Log> RaftLoop<L> {
         if self.versions_ahead.is_empty() && requests.iter().all(|request| request.judged == Judged::Plain) {
             return requests;
         }
-        let applied = self.parts.cluster.read().version();
+        let applied = self.applied_version();
         requests.retain(|request| {
             let still_right = matches!(request.judged, Judged::Plain) || request.judged == Judged::At(applied);
             if still_right && self.versions_ahead.is_empty() {

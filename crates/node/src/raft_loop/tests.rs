@@ -14,8 +14,9 @@ use raft::eraftpb::{ConfState, HardState};
 
 use super::*;
 use crate::{
-    core::CoreOptions,
+    core::{CoreOptions, CoreStatus},
     log_store::LogStore,
+    standing::AppliedTo,
     world::{NoNetwork, Observer, SystemClock},
 };
 
@@ -187,9 +188,8 @@ fn configuration_changes_do_not_wait_forever() {
     assert!(b.raft.held.is_empty());
 }
 
-/// The version may have gone down between the proposer's look and this one.
-#[test]
-fn what_was_judged_at_another_version_is_judged_again() {
+/// A put that needs cluster version 3.8.
+fn needs_3_8() -> Bytes {
     use prost::Message;
     let required_features = vec!["AtomicIncrement".into()];
     let request = proto::etcdserverpb::InternalRaftRequest {
@@ -197,7 +197,13 @@ fn what_was_judged_at_another_version_is_judged_again() {
         put: Some(proto::etcdserverpb::PutRequest { key: "k".into(), ..Default::default() }),
         ..Default::default()
     };
-    let data: Bytes = request.encode_to_vec().into();
+    request.encode_to_vec().into()
+}
+
+/// The version may have gone down between the proposer's look and this one.
+#[test]
+fn what_was_judged_at_another_version_is_judged_again() {
+    let data = needs_3_8();
     let mut b = bench();
     b.raft.work().unwrap();
     let cases =
@@ -210,7 +216,13 @@ fn what_was_judged_at_another_version_is_judged_again() {
     }
 }
 
-/// Whoever led and does not any more would send it to the new leader: a lease that was renewed there would end.
+/// A decision of this term.
+fn deciding(term: u64) -> DecidingTerm {
+    let raft = CoreStatus { term, is_leader: true, ..Default::default() };
+    Standing::new(raft, AppliedTo { index: 1, term }).decides_in().unwrap()
+}
+
+/// A member that has lost the leadership would send the decision to the new leader: a lease that was renewed there would end.
 #[test]
 fn what_a_leader_decides_is_void_in_another_term() {
     let mut b = bench();
@@ -219,10 +231,11 @@ fn what_a_leader_decides_is_void_in_another_term() {
     let term = b.shared.standing().leads_in().unwrap();
     // What a lease's end asks for: header {id: 1}, lease_revoke {id: 2}.
     let data = Bytes::from_static(&[0xa2, 0x06, 2, 8, 1, 0x4a, 2, 8, 2]);
-    for (decided_in, entries) in [(term - 1, 0), (term, 1)] {
-        b.inputs.send(Input::ProposeAsLeader { term: decided_in, data: data.clone() }).unwrap();
+    for (applied, decided_in, entries) in [(term, term - 1, 0), (term - 1, term, 0), (term, term, 1)] {
+        b.shared.set_applied_term(applied);
+        b.inputs.send(Input::ProposeAsLeader { term: deciding(decided_in), data: data.clone() }).unwrap();
         let now = b.raft.now;
         b.raft.pass(None, now).unwrap();
-        assert_eq!(b.look.entries.lock().try_iter().count(), entries);
+        assert_eq!(b.look.entries.lock().try_iter().count(), entries, "{decided_in} at {applied}");
     }
 }

@@ -1,8 +1,11 @@
 //! Raft's view is ahead of the applied state: what must not be concluded from one about the other.
 
+use proto::raftpb::MessageType;
 use raft::eraftpb::{ConfChange, ConfChangeType};
 
 use super::*;
+
+const V3_8: Version = Version::new(3, 8);
 
 impl Bench {
     /// As the apply loop does after a batch.
@@ -16,10 +19,38 @@ impl Bench {
         self.raft.pass(None, self.raft.now).unwrap();
     }
 
+    fn receive(&mut self, message: raftpb::Message) {
+        self.inputs.send(Input::Message(Box::new(message))).unwrap();
+        self.pass();
+    }
+
+    /// How many entries the log gets from a proposal of this member and from one that another member forwards.
+    fn logged(&mut self, data: &Bytes) -> [u64; 2] {
+        let entry = raftpb::Entry { data: Some(data.clone()), ..Default::default() };
+        let forwarded = raftpb::Message { entries: vec![entry], ..from_2(MessageType::MsgProp, None) };
+        let begin = self.raft.parts.core.status().last;
+        self.propose(Judged::At(Some(V3_8)), data);
+        let between = self.raft.parts.core.status().last;
+        self.receive(forwarded);
+        [between - begin, self.raft.parts.core.status().last - between]
+    }
+
     fn propose(&mut self, judged: Judged, data: &[u8]) {
         self.inputs.send(Input::Propose { id: 1, data: Bytes::copy_from_slice(data), judged }).unwrap();
         self.pass();
     }
+}
+
+fn from_2(kind: MessageType, term: Option<u64>) -> raftpb::Message {
+    raftpb::Message { r#type: Some(kind as i32), from: Some(2), to: Some(1), term, ..Default::default() }
+}
+
+/// A snapshot of index 50 and term 3, in which this member is the only voter.
+fn snapshot() -> raftpb::Message {
+    let conf_state = Some(raftpb::ConfState { voters: vec![1], learners: vec![2], ..Default::default() });
+    let metadata = Some(raftpb::SnapshotMetadata { conf_state, index: Some(50), term: Some(3) });
+    let snapshot = Some(raftpb::Snapshot { data: None, metadata });
+    raftpb::Message { snapshot, ..from_2(MessageType::MsgSnap, Some(3)) }
 }
 
 fn change(kind: ConfChangeType, id: u64) -> ConfChange {
@@ -48,4 +79,23 @@ fn a_lone_leader_asks_nobody_only_after_it_has_applied_what_a_removed_member_may
     assert!(b.shared.may_read_alone());
     b.propose(Judged::Plain, b"a write of its own");
     assert!(b.shared.may_read_alone(), "nobody else can have applied it");
+}
+
+/// The cluster version of a received database may be lower than that of the state which it replaces. A member that leads
+/// meanwhile must not append what the cluster cannot apply.
+#[test]
+fn a_leader_whose_received_database_is_not_in_place_takes_the_version_to_be_the_lowest() {
+    let mut b = bench();
+    b.pass();
+    b.applied(1);
+    b.raft.parts.cluster.write().apply_version(1, V3_8);
+    assert_eq!(b.logged(&needs_3_8()), [1, 1]);
+    b.receive(snapshot());
+    b.receive(from_2(MessageType::MsgTimeoutNow, Some(3)));
+    assert!(b.shared.standing().leads_in().is_some());
+    assert!(b.shared.standing().awaits_database());
+    assert_eq!(b.shared.standing().decides_in(), None);
+    assert_eq!(b.logged(&needs_3_8()), [0, 0]);
+    b.applied(50);
+    assert_eq!(b.logged(&needs_3_8()), [1, 1]);
 }
