@@ -1,5 +1,8 @@
 //! The apply thread: takes committed entries in order, applies each, answers who waits.
 
+#[cfg(test)]
+mod tests;
+
 use std::{
     collections::BTreeSet,
     sync::{
@@ -247,11 +250,13 @@ impl ApplyLoop {
         self.options.lease_checkpoints || self.state.gates.has(PERSISTED_LEASE_CHECKPOINTS)
     }
 
-    /// A leader's first entry is applied: all earlier ones are too, so leases may be let go from here on.
+    /// A leader's first entry is applied. If it is this member's own, all that earlier leaders committed is applied too, and
+    /// leases may be ended from here on. If another member led, or this one did in an earlier term, later entries may still
+    /// wait to be applied, and the leases of now are not known yet.
     fn promote_lessor(&mut self) {
-        // Asked under the lock: if the leadership is lost after the question, the demotion comes after us.
+        // Asked under the lock: if the leadership is lost after the question, the demotion follows.
         let mut lessor = self.state.lessor.lock();
-        if self.shared.standing().leads_in().is_some() {
+        if self.shared.standing().decides_in().is_some() {
             let now = self.state.time.elapsed();
             lessor.promote(now, self.options.election_timeout, self.makes_checkpoints());
         }

@@ -159,7 +159,8 @@ impl<L: Log> RaftLoop<L> {
 
     pub(super) fn publish_status(&mut self) {
         let status = self.parts.core.status();
-        let lost = self.parts.shared.standing().leads_in().is_some() && !status.is_leader;
+        let led_in = self.parts.shared.standing().leads_in();
+        let lost = led_in.is_some() && led_in != self.standing().leads_in();
         self.parts.shared.publish(status);
         if lost {
             // After publishing: see `ApplyLoop::promote_lessor`.
