@@ -28,6 +28,10 @@ impl Simulation {
         if self.is_undecided() && self.random.percent(40) {
             return self.set_version();
         }
+        if self.settings.apply_lags && self.random.percent(10) {
+            self.lag();
+            return Ok(());
+        }
         match self.random.below(100) {
             0..14 => self.split(),
             14..20 => self.cut_one_way(),
@@ -147,9 +151,22 @@ impl Simulation {
     fn slow_apply(&mut self) {
         let machine = self.random.below(self.machines.len() as u64) as usize;
         let us = self.random.pick(&[20, 200, 1_000]).copied().unwrap_or(20) * MS;
+        self.slow_apply_of(machine, us, (500, 4_000));
+    }
+
+    /// The state of one machine, often the leader, falls behind what raft knows: for longer than elections, changes of members
+    /// and the way of a database take.
+    fn lag(&mut self) {
+        let any = self.random.below(self.machines.len() as u64) as usize;
+        let machine = self.leader().filter(|_| self.random.percent(40)).unwrap_or(any);
+        let us = self.random.pick(&[200, 1_000, 3_000, 8_000]).copied().unwrap_or(200) * MS;
+        self.slow_apply_of(machine, us, (2_000, 12_000));
+    }
+
+    fn slow_apply_of(&mut self, machine: usize, us: u64, (low_ms, high_ms): (u64, u64)) {
         self.note(("slow apply", machine, us));
         self.machines[machine].apply_us_max = us;
-        self.later(500, 4_000, Mend::Apply(machine));
+        self.later(low_ms, high_ms, Mend::Apply(machine));
     }
 
     fn storm(&mut self) {

@@ -29,6 +29,19 @@ pub(crate) struct Settings {
     pub pre_vote: bool,
     pub lease_checkpoints: bool,
     pub compaction_batch: usize,
+    /// Slow apply loops are frequent, and slow for longer than an election.
+    pub apply_lags: bool,
+}
+
+impl Settings {
+    /// Half of the seeds let apply lag, and half have so short a log that a member that lags needs a database.
+    pub(crate) fn harden(&mut self, random: &mut Random) {
+        self.apply_lags = random.percent(50);
+        if random.percent(50) {
+            self.snapshot_count = random.between(5, 15);
+            self.catch_up_entries = random.between(1, 4);
+        }
+    }
 }
 
 pub(crate) const TICK: Duration = Duration::from_millis(100);

@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 
 use harness::TempDir;
 use proto::{
-    Version,
     etcdserverpb::{
         AlarmRequest, AlarmType, CompactionRequest, DeleteRangeRequest, IncrementRequest, LeaseGrantRequest,
         LeaseRevokeRequest, PutRequest, RequestHeader, RequestOp, TxnRequest, alarm_request::AlarmAction, request_op,
