@@ -29,6 +29,8 @@ use crate::{convert, log_store::LogStore};
 /// As etcd's: bytes of entries in one message, and messages on their way to one member.
 const MESSAGE_BYTES_MAX: u64 = 1024 * 1024;
 const INFLIGHT_MESSAGES_MAX: usize = 512;
+/// The context of a removed leader's last heartbeats. Answers repeat it.
+const FAREWELL: &[u8] = b"farewell";
 
 #[derive(Debug, Clone)]
 pub(crate) struct CoreOptions {
@@ -100,8 +102,10 @@ pub(crate) struct Core {
     next_context: u64,
     /// Reads that wait at this leader: for its first commit, or for the round of heartbeats that is under way.
     waiting_reads: Vec<Message>,
-    /// The last heartbeats of a leader that was removed.
+    /// The last heartbeats of a leader that was removed, to members that have not answered one.
     farewell: Vec<Message>,
+    /// The only voter that was left when this leader was removed.
+    heir: u64,
     /// The commit index when the configuration last changed: members that were removed know of no later commit.
     reconfigured_at: u64,
     /// The index of the newest received snapshot that is in the log.
@@ -132,6 +136,7 @@ impl Core {
             next_context: 0,
             waiting_reads: Vec::new(),
             farewell: Vec::new(),
+            heir: INVALID_ID,
             reconfigured_at: 0,
             restored_to: 0,
         };
@@ -220,10 +225,14 @@ impl Core {
         let beat = |(to, progress): (&u64, &raft::Progress)| {
             let mut message = Message { to: *to, from: id, term, ..Default::default() };
             message.commit = progress.matched.min(committed);
+            message.context = FAREWELL.into();
             message.set_msg_type(MessageType::MsgHeartbeat);
             message
         };
         self.farewell = raft.prs().iter().filter(|(to, _)| **to != id).map(beat).collect();
+        if let [heir] = raft.prs().conf().to_conf_state().voters[..] {
+            self.heir = heir;
+        }
         raft.become_follower(term, INVALID_ID);
         self.draw_timeout();
         self.say_farewell();
@@ -233,6 +242,19 @@ impl Core {
         let raft = &mut self.raw.raft;
         self.farewell.retain(|message| message.term == raft.term);
         raft.msgs.extend(self.farewell.iter().cloned());
+    }
+
+    /// A member has answered a farewell, and so knows of its commit index.
+    fn note_farewell(&mut self, answer: &Message) {
+        if answer.get_msg_type() == MessageType::MsgHeartbeatResponse && answer.context == FAREWELL {
+            self.farewell.retain(|sent| sent.to != answer.from || sent.term != answer.term);
+        }
+    }
+
+    /// Whether the only voter that is left may not know that this leader's removal is committed. It would then wait for this
+    /// member's vote without end.
+    pub(crate) fn is_waited_for(&self) -> bool {
+        self.farewell.iter().any(|message| message.to == self.heir && message.term == self.raw.raft.term)
     }
 
     pub(crate) fn handle_unreachable(&mut self, id: u64) {

@@ -268,6 +268,36 @@ fn a_leader_that_is_removed_leads_no_more() {
     assert_eq!(beats.iter().map(|m| m.commit()).collect::<Vec<_>>(), [1]);
 }
 
+/// Of two voters the removed one alone knows at first that the removal is committed. The other one cannot be elected before it
+/// knows too, so the removed one must not end earlier.
+#[test]
+fn a_removed_leader_is_waited_for_until_the_last_voter_has_heard_of_the_removal() {
+    let mut c = Cluster::new(&[1, 2]);
+    let leader = c.elect(&[1, 2]);
+    let other = 3 - leader;
+    c.core(leader).handle_tick();
+    c.work(leader);
+    let beats = c.take(MessageType::MsgHeartbeat, other);
+    beats.iter().for_each(|m| c.give(m));
+    let early = c.take(MessageType::MsgHeartbeatResp, leader);
+    assert_eq!(early.len(), 1);
+    assert!(!c.cores[&leader].is_waited_for());
+
+    let mut change = ConfChange { node_id: leader, ..Default::default() };
+    change.set_change_type(ConfChangeType::RemoveNode);
+    c.core(leader).handle_conf_change(2, &change).unwrap();
+    c.work(leader);
+    assert!(c.cores[&leader].is_waited_for());
+    early.iter().for_each(|m| c.give(m));
+    assert!(c.cores[&leader].is_waited_for(), "the answer to an earlier heartbeat says nothing");
+    c.messages.clear();
+
+    c.core(leader).handle_tick();
+    c.work(leader);
+    c.settle(&[1, 2]);
+    assert!(!c.cores[&leader].is_waited_for());
+}
+
 /// A snapshot of index 50 and term 3 from member 2.
 fn snapshot(voters: &[u64], learners: &[u64]) -> raftpb::Message {
     let (voters, learners) = (voters.to_vec(), learners.to_vec());

@@ -236,7 +236,8 @@ impl<L: Log> RaftLoop<L> {
         if stop {
             self.finish()?;
         }
-        if self.removed.is_some_and(|since| now.saturating_duration_since(since) >= REMOVED_DELAY) {
+        let is_over = |since| now.saturating_duration_since(since) >= REMOVED_DELAY;
+        if self.removed.is_some_and(is_over) && !self.parts.core.is_waited_for() {
             return Err(FatalError::Removed);
         }
         Ok(stop)
