@@ -145,12 +145,14 @@ impl Core {
         Ok(core)
     }
 
-    /// A member that alone decides need not wait for an election timeout, once it has applied who decides.
+    /// A member that alone decides need not wait for an election timeout, once it has applied who decides. The crate panics
+    /// if a member is elected before its log is on disk.
     pub(crate) fn lead_if_alone(&mut self) {
         let raft = &self.raw.raft;
         let leads = raft.state == StateRole::Leader;
         let log = &raft.raft_log;
-        if !leads && raft.promotable() && raft.prs().is_singleton() && log.applied() == log.committed {
+        let is_settled = log.applied() == log.committed && log.persisted == log.last_index();
+        if !leads && raft.promotable() && raft.prs().is_singleton() && is_settled {
             // Refused only for reasons that an election timeout later may be gone.
             let _ = self.raw.campaign();
             self.draw_timeout();

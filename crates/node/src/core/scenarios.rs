@@ -298,6 +298,31 @@ fn a_removed_leader_is_waited_for_until_the_last_voter_has_heard_of_the_removal(
     assert!(!c.cores[&leader].is_waited_for());
 }
 
+/// An election in the same pass as entries that are not on disk yet would end in a panic of the crate.
+#[test]
+fn a_lone_voter_is_not_elected_before_its_log_is_on_disk() {
+    let mut c = Cluster::new(&[1]);
+    let from_other = |kind, term| raftpb::Message {
+        r#type: Some(kind as i32),
+        from: Some(2),
+        to: Some(1),
+        term: Some(term),
+        ..Default::default()
+    };
+    let entry = raftpb::Entry { index: Some(1), term: Some(3), ..Default::default() };
+    let append = raftpb::Message { entries: vec![entry], ..from_other(MessageType::MsgApp, 3) };
+    c.core(1).handle_message(&append).unwrap();
+    let context = Some(Bytes::from_static(b"CampaignTransfer"));
+    c.core(1).handle_message(&raftpb::Message { context, ..from_other(MessageType::MsgVote, 4) }).unwrap();
+    let status = c.cores[&1].status();
+    assert_eq!((status.term, status.leader, status.last), (4, 0, 1));
+    c.core(1).lead_if_alone();
+    assert!(!c.cores[&1].status().is_leader);
+    c.work(1);
+    c.core(1).lead_if_alone();
+    assert!(c.cores[&1].status().is_leader);
+}
+
 /// A snapshot of index 50 and term 3 from member 2.
 fn snapshot(voters: &[u64], learners: &[u64]) -> raftpb::Message {
     let (voters, learners) = (voters.to_vec(), learners.to_vec());

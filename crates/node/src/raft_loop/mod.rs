@@ -271,7 +271,7 @@ impl<L: Log> RaftLoop<L> {
         self.parts.core.handle_applied(applied);
         self.versions_ahead.applied(applied);
         self.receive_waiting()?;
-        if self.parts.shared.leader() == 0 {
+        if self.parts.core.status().leader == 0 {
             self.parts.core.lead_if_alone();
         }
         let deciding = self.standing().decides_in();
