@@ -238,12 +238,13 @@ impl Simulation {
         let voters: Vec<_> = cluster.voters().collect();
         let learners: Vec<_> = cluster.learners().collect();
         let members: Vec<_> = cluster.members().map(|m| m.id).collect();
+        let voters_min = if self.settings.few_members { 1 } else { 2 };
         match self.random.below(100) {
             0..30 => self.random.pick(&learners).map(|id| Change::Promote(*id)),
-            30..55 if members.len() > 2 && (voters.len() > 2 || !learners.is_empty()) => self
+            30..55 if members.len() > voters_min && (voters.len() > voters_min || !learners.is_empty()) => self
                 .random
                 .pick(&members)
-                .filter(|id| voters.len() > 2 || learners.contains(id))
+                .filter(|id| voters.len() > voters_min || learners.contains(id))
                 .map(|id| Change::Remove(*id)),
             _ if self.machines.len() < MACHINES_MAX => Some(self.new_member(cluster)),
             _ => None,

@@ -48,6 +48,7 @@ impl Bench {
             lease_checkpoints: false,
             compaction_batch: 10,
             apply_lags: false,
+            few_members: false,
         };
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
         let (clock, random) = (Arc::default(), Random::new(seed));

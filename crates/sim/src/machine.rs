@@ -31,12 +31,16 @@ pub(crate) struct Settings {
     pub compaction_batch: usize,
     /// Slow apply loops are frequent, and slow for longer than an election.
     pub apply_lags: bool,
+    /// Two members found the cluster, and one voter may be all that changes of the members leave.
+    pub few_members: bool,
 }
 
 impl Settings {
-    /// Half of the seeds let apply lag, and half have so short a log that a member that lags needs a database.
+    /// Half of the seeds let apply lag, half have so short a log that a member that lags needs a database, and some have few
+    /// members.
     pub(crate) fn harden(&mut self, random: &mut Random) {
         self.apply_lags = random.percent(50);
+        self.few_members = random.percent(15);
         if random.percent(50) {
             self.snapshot_count = random.between(5, 15);
             self.catch_up_entries = random.between(1, 4);

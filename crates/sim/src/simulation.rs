@@ -126,8 +126,10 @@ impl Simulation {
             lease_checkpoints: random.percent(50),
             compaction_batch: random.between(1, 50) as usize,
             apply_lags: false,
+            few_members: false,
         };
         settings.harden(&mut Random::new(config.seed ^ SALT_OF_HARDSHIP));
+        let count = if settings.few_members { config.members.unwrap_or(2) } else { count };
         let usual = Weather {
             loss_percent: random.below(4),
             twice_percent: random.below(4),
