@@ -326,6 +326,14 @@ impl Core {
         }
     }
 
+    /// The state as the log may have it now: committed entries that are not on disk yet do not count. Its commit index is never
+    /// below that of an earlier state.
+    pub(crate) fn state_for_log(&self) -> raftpb::HardState {
+        let log = &self.raw.raft.raft_log;
+        let commit = Some(log.committed.min(log.persisted));
+        raftpb::HardState { commit, ..convert::hard_state_from_core(&self.raw.raft.hard_state()) }
+    }
+
     /// Forgets log entries up to `index`, keeping `keep` of them for members that lag.
     pub(crate) fn compact(&mut self, index: u64, keep: u64) {
         self.raw.mut_store().compact(index.saturating_sub(keep));

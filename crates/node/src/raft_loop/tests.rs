@@ -20,21 +20,27 @@ use crate::{
     world::{NoNetwork, Observer, SystemClock},
 };
 
-/// Keeps the indices of snapshot records.
+/// Keeps the indices of snapshot records and of commits.
 #[derive(Default)]
-struct NoLog(Vec<u64>);
+struct NoLog {
+    snapshots: Vec<u64>,
+    commit: u64,
+    synced_commit: u64,
+}
 
 impl Log for NoLog {
-    fn append(&mut self, _: Option<&raftpb::HardState>, _: &[raftpb::Entry]) -> Result<(), wal::Error> {
+    fn append(&mut self, state: Option<&raftpb::HardState>, _: &[raftpb::Entry]) -> Result<(), wal::Error> {
+        self.commit = state.map_or(self.commit, |state| state.commit());
         Ok(())
     }
 
     fn sync(&mut self) -> Result<wal::Saved, wal::Error> {
+        self.synced_commit = self.commit;
         Ok(wal::Saved::default())
     }
 
     fn save_snapshot(&mut self, record: &walpb::Snapshot) -> Result<(), wal::Error> {
-        self.0.push(record.index());
+        self.snapshots.push(record.index());
         Ok(())
     }
 
@@ -120,7 +126,7 @@ fn an_older_snapshot_is_not_recorded_after_a_newer_one() {
     }
     let now = b.raft.now;
     b.raft.pass(None, now).unwrap();
-    assert_eq!(b.raft.parts.log.0, [20, 30]);
+    assert_eq!(b.raft.parts.log.snapshots, [20, 30]);
 }
 
 fn conf_change(id: u64) -> Bytes {
@@ -171,6 +177,19 @@ fn configuration_changes_wait_for_each_other() {
         b.shared.applied.advance(last);
     }
     assert!(b.raft.held.is_empty() && b.raft.waiting.is_empty());
+}
+
+/// The removed member ends when it hears of its removal. One that applied the removal and forgot that it is committed would wait
+/// for its vote.
+#[test]
+fn a_configuration_change_is_handed_on_after_its_commit_is_synced() {
+    let mut b = bench();
+    b.raft.work().unwrap();
+    b.shared.applied.advance(handed_on(&b).1);
+    b.inputs.send(Input::ProposeConfChange { id: 1, change: conf_change(1) }).unwrap();
+    b.raft.pass(None, b.raft.now).unwrap();
+    let (changes, last) = handed_on(&b);
+    assert_eq!((changes, b.raft.parts.log.synced_commit), (1, last));
 }
 
 /// Nobody waits for them any more.

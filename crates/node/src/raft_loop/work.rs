@@ -106,9 +106,23 @@ impl<L: Log> RaftLoop<L> {
         if committed.is_empty() {
             return Ok(());
         }
+        self.keep_changes(&committed)?;
         // Whoever applies a leader's first entry asks whether this member leads, and does not ask again.
         self.publish_status();
         self.parts.to_apply.send(ToApply::Entries(committed)).map_err(|_| FatalError::ApplyEnded)
+    }
+
+    /// Configuration changes are known to be committed also after a crash, before they have any effect. Otherwise a member could
+    /// come back that counts on the vote of one that was removed, and has ended since.
+    fn keep_changes(&mut self, committed: &[raftpb::Entry]) -> Result<(), FatalError> {
+        if committed.iter().all(|entry| entry.r#type() == raftpb::EntryType::EntryNormal) {
+            return Ok(());
+        }
+        let state = self.parts.core.state_for_log();
+        self.parts.log.append(Some(&state), &[]).map_err(FatalError::Log)?;
+        let saved = self.parts.log.sync().map_err(FatalError::Log)?;
+        self.parts.shared.observer.log_saved(&saved);
+        Ok(())
     }
 
     pub(super) fn answer_reads(&mut self, work: &Work) {
