@@ -28,7 +28,7 @@ impl Simulation {
         if self.is_undecided() && self.random.percent(40) {
             return self.set_version();
         }
-        if self.settings.apply_lags && self.random.percent(10) {
+        if self.settings.apply_lags && self.random.percent(12) {
             self.lag();
             return Ok(());
         }
@@ -93,6 +93,18 @@ impl Simulation {
         self.later(200, 5_000, Mend::Links);
     }
 
+    /// No other machine hears this one, and this one hears no other.
+    pub(crate) fn cut_off(&mut self, machine: usize) -> Checked {
+        if self.calm {
+            return Ok(());
+        }
+        self.note(("cut off", machine));
+        let others = (0..self.machines.len()).filter(|other| *other != machine);
+        self.cut.extend(others.flat_map(|other| [(machine, other), (other, machine)]));
+        self.later(500, 3_000, Mend::Links);
+        Ok(())
+    }
+
     fn cut_one_way(&mut self) {
         let n = self.machines.len() as u64;
         let from = self.leader().unwrap_or(self.random.below(n) as usize);
@@ -155,12 +167,16 @@ impl Simulation {
     }
 
     /// The state of one machine, often the leader, falls behind what raft knows: for longer than elections, changes of members
-    /// and the way of a database take.
+    /// and the way of a database take. Often the machine is cut off a little later, and the others go on without it.
     fn lag(&mut self) {
         let any = self.random.below(self.machines.len() as u64) as usize;
         let machine = self.leader().filter(|_| self.random.percent(40)).unwrap_or(any);
         let us = self.random.pick(&[200, 1_000, 3_000, 8_000]).copied().unwrap_or(200) * MS;
         self.slow_apply_of(machine, us, (2_000, 12_000));
+        if self.random.percent(50) {
+            let at = self.now + self.random.between(100, 2_000) * MS;
+            self.queue.push(at, Event::CutOff(machine));
+        }
     }
 
     fn slow_apply_of(&mut self, machine: usize, us: u64, (low_ms, high_ms): (u64, u64)) {

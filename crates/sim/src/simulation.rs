@@ -222,6 +222,7 @@ impl Simulation {
             Event::Client(client) => self.client_acts(client),
             Event::GiveUp { client, operation } => self.give_up(client, operation),
             Event::Fault => self.fault(),
+            Event::CutOff(machine) => self.cut_off(machine),
             Event::Mend(mend) => self.mend(mend),
         }
     }

@@ -1,7 +1,8 @@
 //! Consensus as data in, work out: the `raft` crate behind a small face. No I/O, no clock, no threads.
 //!
 //! The order in which work is carried out is the contract of this file:
-//! 1. `committed` entries are handed to whoever applies, in order, and `reads` are answered when their index is applied;
+//! 1. `committed` entries are handed to whoever applies, in order, and `reads` are answered when their index is applied; if a
+//!    configuration change is among them, [`Core::state_for_log`] is written and synced before;
 //! 2. `messages` are sent at once: a leader's do not wait for its own disk;
 //! 3. a `snapshot` is recorded in the log, then `entries` and `hard_state` are written, and synced if `must_sync`;
 //! 4. `messages_after_sync` are sent: a follower's say what is on its disk, a candidate's whom it voted for;
