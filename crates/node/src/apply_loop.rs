@@ -250,9 +250,9 @@ impl ApplyLoop {
         self.options.lease_checkpoints || self.state.gates.has(PERSISTED_LEASE_CHECKPOINTS)
     }
 
-    /// A leader's first entry is applied. If it is this member's own, all that earlier leaders committed is applied too, and
-    /// leases may be ended from here on. If another member led, or this one did in an earlier term, later entries may still
-    /// wait to be applied, and the leases of now are not known yet.
+    /// A leader's first entry is applied. If it is this member's own, all that earlier leaders committed is applied
+    /// too, and leases may be ended from here on. If another member led, or this one did in an earlier term, later
+    /// entries may still wait to be applied, and the leases of now are not known yet.
     fn promote_lessor(&mut self) {
         // Asked under the lock: if the leadership is lost after the question, the demotion follows.
         let mut lessor = self.state.lessor.lock();

@@ -1,8 +1,8 @@
 //! Where a member stands, by its two clocks.
 //!
-//! Raft's view (term, role, commit index, configuration) moves as soon as the log does. The applied state (keys, leases,
-//! members, cluster version) follows: entries wait in the apply queue, and a received database takes its place some time
-//! after raft has gone on from it. A question that concerns both clocks is answered here and nowhere else.
+//! Raft's view (term, role, commit index, configuration) moves as soon as the log does. The applied state (keys,
+//! leases, members, cluster version) follows: entries wait in the apply queue, and a received database takes its place
+//! some time after raft has gone on from it. A question that concerns both clocks is answered here and nowhere else.
 
 use crate::core::CoreStatus;
 
@@ -14,9 +14,9 @@ pub(crate) struct AppliedTo {
     pub term: u64,
 }
 
-/// The term of a leader whose applied state is that of a leader: an entry of the term is applied, and so are all entries
-/// that earlier leaders have committed. What only a leader may decide needs one, and [`Standing::decides_in`] alone
-/// makes it.
+/// The term of a leader whose applied state is that of a leader: an entry of the term is applied, and so are all
+/// entries that earlier leaders have committed. What only a leader may decide needs one, and [`Standing::decides_in`]
+/// alone makes it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct DecidingTerm(u64);
 
@@ -46,8 +46,8 @@ impl Standing {
         self.leads_in().filter(|term| self.applied.term == *term).map(DecidingTerm)
     }
 
-    /// Whether linearizable reads may rely on this member alone: it decides, there is no other member, and what others may
-    /// have applied before they were removed is applied here too.
+    /// Whether linearizable reads may rely on this member alone: it decides, there is no other member, and what others
+    /// may have applied before they were removed is applied here too.
     pub(crate) fn may_read_alone(&self) -> bool {
         self.raft.alone_from.is_some_and(|from| self.decides_in().is_some() && self.applied.index >= from)
     }

@@ -166,8 +166,9 @@ impl Simulation {
         self.slow_apply_of(machine, us, (500, 4_000));
     }
 
-    /// The state of one machine, often the leader, falls behind what raft knows: for longer than elections, changes of members
-    /// and the way of a database take. Often the machine is cut off a little later, and the others go on without it.
+    /// The state of one machine, often the leader, falls behind what raft knows: for longer than elections, changes of
+    /// members and the way of a database take. Often the machine is cut off a little later, and the others go on
+    /// without it.
     fn lag(&mut self) {
         let any = self.random.below(self.machines.len() as u64) as usize;
         let machine = self.leader().filter(|_| self.random.percent(40)).unwrap_or(any);

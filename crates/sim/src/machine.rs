@@ -36,8 +36,8 @@ pub(crate) struct Settings {
 }
 
 impl Settings {
-    /// Three of four seeds let apply lag; two of these have so short a log that a member that lags needs a database. Some have
-    /// few members.
+    /// Three of four seeds let apply lag; two of these have so short a log that a member that lags needs a database.
+    /// Some have few members.
     pub(crate) fn harden(&mut self, random: &mut Random) {
         let (lags, is_short) =
             *random.pick(&[(true, true), (true, true), (true, false), (false, false)]).unwrap_or(&(true, true));

@@ -1,8 +1,8 @@
 //! Consensus as data in, work out: the `raft` crate behind a small face. No I/O, no clock, no threads.
 //!
 //! The order in which work is carried out is the contract of this file:
-//! 1. `committed` entries are handed to whoever applies, in order, and `reads` are answered when their index is applied; if a
-//!    configuration change is among them, [`Core::state_for_log`] is written and synced before;
+//! 1. `committed` entries are handed to whoever applies, in order, and `reads` are answered when their index is
+//!    applied; if a configuration change is among them, [`Core::state_for_log`] is written and synced before;
 //! 2. `messages` are sent at once: a leader's do not wait for its own disk;
 //! 3. a `snapshot` is recorded in the log, then `entries` and `hard_state` are written, and synced if `must_sync`;
 //! 4. `messages_after_sync` are sent: a follower's say what is on its disk, a candidate's whom it voted for;
@@ -146,8 +146,8 @@ impl Core {
         Ok(core)
     }
 
-    /// A member that alone decides need not wait for an election timeout, once it has applied who decides. The crate panics
-    /// if a member is elected before its log is on disk.
+    /// A member that alone decides need not wait for an election timeout, once it has applied who decides. The crate
+    /// panics if a member is elected before its log is on disk.
     pub(crate) fn lead_if_alone(&mut self) {
         let raft = &self.raw.raft;
         let leads = raft.state == StateRole::Leader;
@@ -195,8 +195,8 @@ impl Core {
         }
     }
 
-    /// The index of the newest snapshot that the core has received: its log and configuration go on from there, while older
-    /// entries may still wait to be applied.
+    /// The index of the newest snapshot that the core has received: its log and configuration go on from there, while
+    /// older entries may still wait to be applied.
     fn restored_to(&self) -> u64 {
         // The core takes the configuration with the message, before the snapshot is in the log.
         let arrived = self.raw.snap().map_or(0, |snapshot| snapshot.get_metadata().index);
@@ -254,8 +254,8 @@ impl Core {
         }
     }
 
-    /// Whether the only voter that is left may not know that this leader's removal is committed. It would then wait for this
-    /// member's vote without end.
+    /// Whether the only voter that is left may not know that this leader's removal is committed. It would then wait for
+    /// this member's vote without end.
     pub(crate) fn is_waited_for(&self) -> bool {
         self.farewell.iter().any(|message| message.to == self.heir && message.term == self.raw.raft.term)
     }
@@ -327,8 +327,8 @@ impl Core {
         }
     }
 
-    /// The state as the log may have it now: committed entries that are not on disk yet do not count. Its commit index is never
-    /// below that of an earlier state.
+    /// The state as the log may have it now: committed entries that are not on disk yet do not count. Its commit index
+    /// is never below that of an earlier state.
     pub(crate) fn state_for_log(&self) -> raftpb::HardState {
         let log = &self.raw.raft.raft_log;
         let commit = Some(log.committed.min(log.persisted));

@@ -268,8 +268,8 @@ fn a_leader_that_is_removed_leads_no_more() {
     assert_eq!(beats.iter().map(|m| m.commit()).collect::<Vec<_>>(), [1]);
 }
 
-/// Of two voters the removed one alone knows at first that the removal is committed. The other one cannot be elected before it
-/// knows too, so the removed one must not end earlier.
+/// Of two voters the removed one alone knows at first that the removal is committed. The other one cannot be elected
+/// before it knows too, so the removed one must not end earlier.
 #[test]
 fn a_removed_leader_is_waited_for_until_the_last_voter_has_heard_of_the_removal() {
     let mut c = Cluster::new(&[1, 2]);
@@ -345,8 +345,8 @@ fn persist(core: &mut Core) {
     }
 }
 
-/// The database that came with a snapshot is put in place by another thread. Until then the entries before it are neither
-/// applied nor in the log.
+/// The database that came with a snapshot is put in place by another thread. Until then the entries before it are
+/// neither applied nor in the log.
 #[test]
 fn a_member_may_stand_for_election_before_a_received_database_is_in_place() {
     let mut c = Cluster::new(&[1, 2]);
@@ -366,8 +366,8 @@ fn a_member_may_stand_for_election_before_a_received_database_is_in_place() {
     assert_eq!(votes.iter().map(|m| (m.index(), m.log_term())).collect::<Vec<_>>(), [(50, 3)]);
 }
 
-/// The apply loop may still be at entries before the snapshot. An old addition of a learner would take its vote from a member
-/// that was promoted since, and a smaller quorum could elect a second leader.
+/// The apply loop may still be at entries before the snapshot. An old addition of a learner would take its vote from a
+/// member that was promoted since, and a smaller quorum could elect a second leader.
 #[test]
 fn a_configuration_change_before_a_received_snapshot_changes_nothing() {
     let mut c = Cluster::new(&[1, 2]);

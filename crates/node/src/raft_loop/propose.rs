@@ -11,8 +11,8 @@ use crate::{error::FatalError, world::Log};
 const WAITING_MAX: usize = 64;
 
 impl<L: Log> RaftLoop<L> {
-    /// The cluster version of the applied state. While a received database is not in place, that state may be older than version
-    /// changes that are in no log any more, and the version is taken to be the lowest.
+    /// The cluster version of the applied state. While a received database is not in place, that state may be older
+    /// than version changes that are in no log any more, and the version is taken to be the lowest.
     fn applied_version(&self) -> Option<Version> {
         if self.standing().awaits_database() { None } else { self.parts.cluster.read().version() }
     }

@@ -179,8 +179,8 @@ fn configuration_changes_wait_for_each_other() {
     assert!(b.raft.held.is_empty() && b.raft.waiting.is_empty());
 }
 
-/// The removed member ends when it hears of its removal. One that applied the removal and forgot that it is committed would wait
-/// for its vote.
+/// The removed member ends when it hears of its removal. One that applied the removal and forgot that it is committed
+/// would wait for its vote.
 #[test]
 fn a_configuration_change_is_handed_on_after_its_commit_is_synced() {
     let mut b = bench();
@@ -241,7 +241,8 @@ fn deciding(term: u64) -> DecidingTerm {
     Standing::new(raft, AppliedTo { index: 1, term }).decides_in().unwrap()
 }
 
-/// A member that has lost the leadership would send the decision to the new leader: a lease that was renewed there would end.
+/// A member that has lost the leadership would send the decision to the new leader: a lease that was renewed there
+/// would end.
 #[test]
 fn what_a_leader_decides_is_void_in_another_term() {
     let mut b = bench();

@@ -112,8 +112,8 @@ impl<L: Log> RaftLoop<L> {
         self.parts.to_apply.send(ToApply::Entries(committed)).map_err(|_| FatalError::ApplyEnded)
     }
 
-    /// Configuration changes are known to be committed also after a crash, before they have any effect. Otherwise a member could
-    /// come back that counts on the vote of one that was removed, and has ended since.
+    /// Configuration changes are known to be committed also after a crash, before they have any effect. Otherwise a
+    /// member could come back that counts on the vote of one that was removed, and has ended since.
     fn keep_changes(&mut self, committed: &[raftpb::Entry]) -> Result<(), FatalError> {
         if committed.iter().all(|entry| entry.r#type() == raftpb::EntryType::EntryNormal) {
             return Ok(());

@@ -60,8 +60,8 @@ fn change(kind: ConfChangeType, id: u64) -> ConfChange {
     change
 }
 
-/// A learner applies what is committed at its own pace, and answers writes that were sent through it. After its removal the
-/// leader is alone, but may still be behind the learner.
+/// A learner applies what is committed at its own pace, and answers writes that were sent through it. After its removal
+/// the leader is alone, but may still be behind the learner.
 #[test]
 fn a_lone_leader_asks_nobody_only_after_it_has_applied_what_a_removed_member_may_have() {
     let mut b = bench();
@@ -81,8 +81,8 @@ fn a_lone_leader_asks_nobody_only_after_it_has_applied_what_a_removed_member_may
     assert!(b.shared.may_read_alone(), "nobody else can have applied it");
 }
 
-/// The cluster version of a received database may be lower than that of the state which it replaces. A member that leads
-/// meanwhile must not append what the cluster cannot apply.
+/// The cluster version of a received database may be lower than that of the state which it replaces. A member that
+/// leads meanwhile must not append what the cluster cannot apply.
 #[test]
 fn a_leader_whose_received_database_is_not_in_place_takes_the_version_to_be_the_lowest() {
     let mut b = bench();
