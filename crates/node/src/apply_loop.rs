@@ -1,5 +1,8 @@
 //! The apply thread: takes committed entries in order, applies each, answers who waits.
 
+#[cfg(test)]
+mod tests;
+
 use std::{
     collections::BTreeSet,
     sync::{
@@ -21,6 +24,7 @@ use crate::{
     apply::{Effect, Outcome, Response, State, cluster::conf_state},
     compactor::CompactionTask,
     convert,
+    core::Followed,
     data_dir::DataDir,
     error::{ApplyError, FatalError},
     gate_keeper::GateKeeper,
@@ -41,8 +45,8 @@ pub(crate) enum ToApply {
 
 /// The core, as apply needs it: a configuration change must be taken before the next entry is applied.
 pub(crate) trait FollowsChanges: Send {
-    /// The configuration that follows. `None` if the core has ended.
-    fn follow(&mut self, change: raft::eraftpb::ConfChange) -> Option<raftpb::ConfState>;
+    /// What follows from the change at this index. `None` if the core has ended.
+    fn follow(&mut self, index: u64, change: raft::eraftpb::ConfChange) -> Option<Followed>;
 
     /// Records a snapshot and forgets the log before it. Answers with the last entry behind it that is newer than `version`.
     /// `None` if the core has ended.
@@ -51,10 +55,10 @@ pub(crate) trait FollowsChanges: Send {
 
 /// The core on a thread of its own, waited for.
 impl FollowsChanges for Proposer {
-    fn follow(&mut self, change: raft::eraftpb::ConfChange) -> Option<raftpb::ConfState> {
-        let (done, state) = std::sync::mpsc::channel();
-        self.send(Input::ConfChange { change, done });
-        state.recv().ok()
+    fn follow(&mut self, index: u64, change: raft::eraftpb::ConfChange) -> Option<Followed> {
+        let (done, followed) = std::sync::mpsc::channel();
+        self.send(Input::ConfChange { index, change, done });
+        followed.recv().ok()
     }
 
     fn cut_log(&mut self, record: walpb::Snapshot, version: Version) -> Option<Option<u64>> {
@@ -133,7 +137,6 @@ impl ApplyLoop {
             self.apply_one(entry)?;
         }
         if let Some(last) = entries.last() {
-            self.shared.set_applied_term(last.term());
             self.shared.applied.advance(last.index());
             // The next change may wait for this one.
             let changed = entries.iter().any(|entry| entry.r#type() != raftpb::EntryType::EntryNormal);
@@ -152,12 +155,14 @@ impl ApplyLoop {
         let begin = self.state.time.now();
         let gate_before = self.state.gates.version();
         let Outcome { request_id, mut result, effect } = self.state.apply(entry)?;
+        // Before what follows from the entry: the first one of a leader's term lets the leader decide.
+        self.shared.set_applied_term(entry.term());
         let took = self.state.time.now().saturating_duration_since(begin);
         if took > self.options.slow {
             self.shared.observer.slow_apply();
             tracing::warn!(?took, expected = ?self.options.slow, index = entry.index(), "apply request took too long");
         }
-        self.carry_out(effect, &mut result)?;
+        self.carry_out(entry.index(), effect, &mut result)?;
         if self.state.gates.version() != gate_before {
             self.follow_gate();
         }
@@ -171,7 +176,12 @@ impl ApplyLoop {
         Ok(())
     }
 
-    fn carry_out(&mut self, effect: Effect, result: &mut Result<Response, ApplyError>) -> Result<(), FatalError> {
+    fn carry_out(
+        &mut self,
+        index: u64,
+        effect: Effect,
+        result: &mut Result<Response, ApplyError>,
+    ) -> Result<(), FatalError> {
         match effect {
             Effect::None => {}
             Effect::Compact(job) => {
@@ -182,7 +192,7 @@ impl ApplyLoop {
                     *slot = Some(finished);
                 }
             }
-            Effect::ConfChange { change, refused } => self.conf_change(&change, refused)?,
+            Effect::ConfChange { change, refused } => self.conf_change(index, &change, refused)?,
             Effect::LeaderStart => self.promote_lessor(),
             Effect::VersionLowered => self.lower_storage()?,
         }
@@ -190,18 +200,32 @@ impl ApplyLoop {
     }
 
     /// The core must have taken the change before the next entry is applied.
-    fn conf_change(&mut self, change: &raftpb::ConfChange, refused: bool) -> Result<(), FatalError> {
-        let state = self.core.follow(convert::conf_change_to_core(change, refused));
-        let state = state.ok_or_else(|| FatalError::Core("it has ended".into()))?;
-        let members = conf_state(&self.state.cluster.read());
-        if state.voters.iter().collect::<BTreeSet<_>>() != members.voters.iter().collect() {
-            let (core, file) = (state.voters, members.voters);
-            return Err(FatalError::Core(format!("it has the voters {core:x?}, but the members are {file:x?}")));
+    fn conf_change(&mut self, index: u64, change: &raftpb::ConfChange, refused: bool) -> Result<(), FatalError> {
+        let followed = self.core.follow(index, convert::conf_change_to_core(change, refused));
+        match followed.ok_or_else(|| FatalError::Core("it has ended".into()))? {
+            Followed::Now(configuration) => self.check_configuration(&configuration)?,
+            // The members that the core counts with come with the received database.
+            Followed::Superseded => {}
         }
         if !refused {
             self.follow_members();
         }
         Ok(())
+    }
+
+    /// The members and raft's configuration are one.
+    fn check_configuration(&self, core: &raftpb::ConfState) -> Result<(), FatalError> {
+        let members = conf_state(&self.state.cluster.read());
+        let sets =
+            |state: &raftpb::ConfState| [&state.voters, &state.learners].map(|ids| BTreeSet::from_iter(ids.clone()));
+        let ([voters, learners], [member_voters, member_learners]) = (sets(core), sets(&members));
+        if (&voters, &learners) == (&member_voters, &member_learners) {
+            return Ok(());
+        }
+        Err(FatalError::Core(format!(
+            "it has the voters {voters:x?} and the learners {learners:x?}, \
+             but the members are the voters {member_voters:x?} and the learners {member_learners:x?}"
+        )))
     }
 
     /// Tells the network who the members are. A member that finds itself removed ends, after its last answers.
@@ -226,11 +250,13 @@ impl ApplyLoop {
         self.options.lease_checkpoints || self.state.gates.has(PERSISTED_LEASE_CHECKPOINTS)
     }
 
-    /// A leader's first entry is applied: all earlier ones are too, so leases may be let go from here on.
+    /// A leader's first entry is applied. If it is this member's own, all that earlier leaders committed is applied
+    /// too, and leases may be ended from here on. If another member led, or this one did in an earlier term, later
+    /// entries may still wait to be applied, and the leases of now are not known yet.
     fn promote_lessor(&mut self) {
-        // Asked under the lock: if the leadership is lost after the question, the demotion comes after us.
+        // Asked under the lock: if the leadership is lost after the question, the demotion follows.
         let mut lessor = self.state.lessor.lock();
-        if self.shared.status().is_leader {
+        if self.shared.standing().decides_in().is_some() {
             let now = self.state.time.elapsed();
             lessor.promote(now, self.options.election_timeout, self.makes_checkpoints());
         }

@@ -47,7 +47,7 @@ impl Chores {
     pub(crate) fn leases(&self) {
         let now = self.time.elapsed();
         // Asked first: who loses the leadership from here on proposes nothing.
-        let status = self.shared.status();
+        let Some(term) = self.shared.standing().decides_in() else { return };
         let (expired, checkpoints) = {
             let mut lessor = self.lessor.lock();
             (lessor.take_expired(now), lessor.take_due_checkpoints(now))
@@ -56,11 +56,11 @@ impl Chores {
             self.shared.observer.lease_expired();
             let (header, lease_revoke) = (self.users.as_root(), Some(LeaseRevokeRequest { id }));
             let revoke = InternalRaftRequest { header, lease_revoke, ..Default::default() };
-            self.proposer.send_as_leader(status.term, revoke);
+            self.proposer.send_as_leader(term, revoke);
         }
         if !checkpoints.is_empty() {
             let lease_checkpoint = Some(LeaseCheckpointRequest { checkpoints });
-            self.proposer.send_as_leader(status.term, InternalRaftRequest { lease_checkpoint, ..Default::default() });
+            self.proposer.send_as_leader(term, InternalRaftRequest { lease_checkpoint, ..Default::default() });
         }
     }
 

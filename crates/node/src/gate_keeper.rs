@@ -20,7 +20,7 @@ use proto::{
     membershippb::{Attributes, ClusterMemberAttrSetRequest, ClusterVersionSetRequest},
 };
 
-use crate::{proposer::Proposer, shared::Shared, world::Time};
+use crate::{proposer::Proposer, shared::Shared, standing::DecidingTerm, world::Time};
 
 /// A member's own values for the cluster features it knows, at a cluster version.
 pub type OwnFeatures = Arc<dyn Fn(Version) -> BTreeMap<String, bool> + Send + Sync>;
@@ -63,7 +63,7 @@ struct Sent {
     proposal: Option<(Version, u64, BTreeMap<String, bool>)>,
     proposal_again: Again,
     /// By term and what it was decided from.
-    decision: Option<(u64, u64)>,
+    decision: Option<(DecidingTerm, u64)>,
     decision_again: Again,
 }
 
@@ -140,10 +140,11 @@ impl GateKeeper {
     }
 
     fn decide(&self, cluster: &Cluster, version: Version) {
-        let status = self.shared.status();
-        let Some(decision) = status.is_leader.then(|| cluster.decide_gate()).flatten() else { return };
+        // An older state may have another cluster version, and a decision made from it be newer than the cluster.
+        let Some(term) = self.shared.standing().decides_in() else { return };
+        let Some(decision) = cluster.decide_gate() else { return };
         let mut sent = self.sent.lock();
-        let this = Some((status.term, decision.decided_from));
+        let this = Some((term, decision.decided_from));
         let is_new = sent.decision != this;
         if !sent.decision_again.is_due(self.time.now(), is_new) {
             return;
@@ -151,7 +152,7 @@ impl GateKeeper {
         sent.decision = this;
         let request = ClusterVersionSetRequest { ver: version.stored(), feature_gates: Some(decision) };
         let request = InternalRaftRequest { cluster_version_set: Some(request), ..Default::default() };
-        self.proposer.send_as_leader(status.term, request);
+        self.proposer.send_as_leader(term, request);
     }
 }
 

@@ -31,6 +31,7 @@ mod shared;
 #[cfg(feature = "sim")]
 pub mod sim;
 mod slog_bridge;
+mod standing;
 mod start;
 pub mod swap;
 mod take_over;

@@ -77,7 +77,7 @@ impl Node {
 
     /// Hands the leadership to another member and waits until that one leads.
     pub async fn move_leader(&self, to: MemberId, timeout: Duration) -> Result<(), MoveError> {
-        if !self.shared.status().is_leader {
+        if self.shared.standing().leads_in().is_none() {
             return Err(MoveError::NotLeader);
         }
         if self.cluster.read().member(to).is_none_or(|member| member.is_learner) {
@@ -109,7 +109,7 @@ impl Node {
             let cluster = self.cluster.read();
             cluster.voters().filter(|id| *id != cluster.local).collect()
         };
-        if !self.shared.status().is_leader || others.is_empty() {
+        if self.shared.standing().leads_in().is_none() || others.is_empty() {
             return Ok(());
         }
         let to = longest_connected(&self.links(), others).ok_or(MoveError::Unhealthy)?;

@@ -275,7 +275,7 @@ impl Node {
     /// Returns when a read of this member's state is linearizable.
     pub async fn read_index(&self) -> Result<(), ReadError> {
         // Alone, every write that was ever answered is applied here: nothing to ask.
-        if self.shared.is_sole_leader() {
+        if self.shared.may_read_alone() {
             return Ok(());
         }
         let (done, receiver) = oneshot::channel();
@@ -293,15 +293,12 @@ impl Node {
     pub async fn renew_lease(&self, id: i64) -> Result<Option<i64>, ProposeError> {
         let deadline = self.time.now() + self.request_timeout;
         while self.time.now() < deadline {
-            let status = self.shared.status();
-            if !status.is_leader {
-                return Err(ProposeError::NotLeader);
-            }
-            if self.shared.ticked.must_ask(self.time.now(), status.term) {
+            let Some(term) = self.shared.standing().leads_in() else { return Err(ProposeError::NotLeader) };
+            if self.shared.ticked.must_ask(self.time.now(), term) {
                 // There may be another leader, who lets the lease go.
                 self.read_index().await.map_err(|_| ProposeError::Timeout)?;
                 self.shared.ticked.asked();
-                if self.shared.status().term != status.term || !self.shared.status().is_leader {
+                if self.shared.standing().leads_in() != Some(term) {
                     return Err(ProposeError::NotLeader);
                 }
             }
@@ -409,13 +406,14 @@ impl Node {
     }
 
     pub fn status(&self) -> NodeStatus {
-        let status = self.shared.status();
+        let standing = self.shared.standing();
+        let raft = standing.raft();
         NodeStatus {
-            term: status.term,
+            term: raft.term,
             leader: self.shared.leader(),
-            is_leader: status.is_leader,
-            last_index: status.last,
-            commit_index: status.commit,
+            is_leader: raft.is_leader,
+            last_index: raft.last,
+            commit_index: raft.commit,
             applied_index: self.shared.applied.index(),
         }
     }

@@ -8,6 +8,7 @@ use proto::etcdserverpb::InternalRaftRequest;
 use crate::{
     raft_loop::{Input, Judged},
     request_id::RequestIds,
+    standing::DecidingTerm,
 };
 
 /// Sends inputs to the raft thread. Cheap to clone.
@@ -32,7 +33,7 @@ impl Proposer {
 
     /// Proposes what only the leader of this term may decide; nothing comes of it if it no longer leads. A follower would
     /// send it to the new leader, who knows better: the lease that ended here may have been renewed there.
-    pub(crate) fn send_as_leader(&self, term: u64, mut request: InternalRaftRequest) {
+    pub(crate) fn send_as_leader(&self, term: DecidingTerm, mut request: InternalRaftRequest) {
         self.name(&mut request);
         self.send(Input::ProposeAsLeader { term, data: request.encode_to_vec().into() });
     }

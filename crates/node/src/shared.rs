@@ -16,6 +16,7 @@ use crate::{
     core::CoreStatus,
     error::{ApplyError, FatalError},
     reads::ReadQueue,
+    standing::{AppliedTo, Standing},
     wait::{Applied, Waits},
     world::Observer,
 };
@@ -41,9 +42,8 @@ pub(crate) struct Shared {
     leader: AtomicU64,
     commit: AtomicU64,
     applied_term: AtomicU64,
-    /// Reads may be served from local state at once: this member alone decides, and has applied an entry of its
-    /// own term.
-    sole_leader: AtomicBool,
+    /// Reads may be served from local state at once, see [`Standing::may_read_alone`].
+    reads_alone: AtomicBool,
     /// This member has no vote.
     learner: AtomicBool,
     removed: AtomicBool,
@@ -134,7 +134,7 @@ impl Shared {
             leader: AtomicU64::new(0),
             commit: AtomicU64::new(applied),
             applied_term: AtomicU64::new(0),
-            sole_leader: AtomicBool::new(false),
+            reads_alone: AtomicBool::new(false),
             learner: AtomicBool::new(false),
             removed: AtomicBool::new(false),
             life: watch::Sender::new(Life::Running),
@@ -151,17 +151,18 @@ impl Shared {
             self.leader.store(status.leader, Ordering::Release);
             self.observer.leader_changed(status.leader);
         }
-        let sole = status.is_sole_leader && self.applied_term.load(Ordering::Acquire) >= status.term;
-        self.sole_leader.store(sole, Ordering::Release);
+        let alone = Standing::new(status, self.applied_to()).may_read_alone();
+        self.reads_alone.store(alone, Ordering::Release);
     }
 
-    /// Before another voter is let in, reads must stop relying on this member alone.
-    pub(crate) fn clear_sole_leader(&self) {
-        self.sole_leader.store(false, Ordering::Release);
+    /// Before another member is let in, reads must stop relying on this one alone.
+    pub(crate) fn stop_reading_alone(&self) {
+        self.reads_alone.store(false, Ordering::Release);
     }
 
-    pub(crate) fn is_sole_leader(&self) -> bool {
-        self.sole_leader.load(Ordering::Acquire)
+    /// As of the last [`Shared::publish`].
+    pub(crate) fn may_read_alone(&self) -> bool {
+        self.reads_alone.load(Ordering::Acquire)
     }
 
     pub(crate) fn is_learner(&self) -> bool {
@@ -172,12 +173,18 @@ impl Shared {
         self.learner.store(learner, Ordering::Release);
     }
 
+    /// An entry of this term is applied. [`Applied::advance`] follows, possibly after more entries.
     pub(crate) fn set_applied_term(&self, term: u64) {
         self.applied_term.store(term, Ordering::Release);
     }
 
-    pub(crate) fn status(&self) -> CoreStatus {
-        *self.status.lock()
+    pub(crate) fn applied_to(&self) -> AppliedTo {
+        AppliedTo { index: self.applied.index(), term: self.applied_term.load(Ordering::Acquire) }
+    }
+
+    /// Both clocks; raft's as last published.
+    pub(crate) fn standing(&self) -> Standing {
+        Standing::new(*self.status.lock(), self.applied_to())
     }
 
     pub(crate) fn term(&self) -> u64 {
@@ -219,7 +226,7 @@ impl Shared {
             }
             running
         });
-        self.clear_sole_leader();
+        self.stop_reading_alone();
         self.waits.close();
         self.applied.close();
         self.reads.close();

@@ -18,7 +18,7 @@ use crate::{
     bootstrap::StartError,
     chores::Chores,
     compactor::Compactor,
-    core::CoreStatus,
+    core::{CoreStatus, Followed},
     error::FatalError,
     node::{Node, NodeOptions},
     raft_loop::{Input, RaftLoop},
@@ -143,7 +143,7 @@ impl SimMember {
 
     /// Term, and whether this member leads in it.
     pub fn leads(&self) -> (u64, bool) {
-        let CoreStatus { term, is_leader, .. } = self.node.shared.status();
+        let CoreStatus { term, is_leader, .. } = *self.node.shared.standing().raft();
         (term, is_leader)
     }
 
@@ -166,8 +166,8 @@ impl SimMember {
 struct Beside(Arc<Mutex<RaftLoop<WalLog>>>);
 
 impl FollowsChanges for Beside {
-    fn follow(&mut self, change: raft::eraftpb::ConfChange) -> Option<raftpb::ConfState> {
-        self.0.lock().conf_change(&change).ok()
+    fn follow(&mut self, index: u64, change: raft::eraftpb::ConfChange) -> Option<Followed> {
+        self.0.lock().conf_change(index, &change).ok()
     }
 
     fn cut_log(&mut self, record: walpb::Snapshot, version: Version) -> Option<Option<u64>> {

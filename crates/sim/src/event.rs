@@ -50,6 +50,8 @@ pub(crate) enum Event {
     },
     /// Something goes wrong.
     Fault,
+    /// A machine loses its links, as a fault has planned.
+    CutOff(usize),
     /// A fault ends.
     Mend(Mend),
 }

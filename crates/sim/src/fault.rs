@@ -28,6 +28,10 @@ impl Simulation {
         if self.is_undecided() && self.random.percent(40) {
             return self.set_version();
         }
+        if self.settings.apply_lags && self.random.percent(12) {
+            self.lag();
+            return Ok(());
+        }
         match self.random.below(100) {
             0..14 => self.split(),
             14..20 => self.cut_one_way(),
@@ -89,6 +93,18 @@ impl Simulation {
         self.later(200, 5_000, Mend::Links);
     }
 
+    /// No other machine hears this one, and this one hears no other.
+    pub(crate) fn cut_off(&mut self, machine: usize) -> Checked {
+        if self.calm {
+            return Ok(());
+        }
+        self.note(("cut off", machine));
+        let others = (0..self.machines.len()).filter(|other| *other != machine);
+        self.cut.extend(others.flat_map(|other| [(machine, other), (other, machine)]));
+        self.later(500, 3_000, Mend::Links);
+        Ok(())
+    }
+
     fn cut_one_way(&mut self) {
         let n = self.machines.len() as u64;
         let from = self.leader().unwrap_or(self.random.below(n) as usize);
@@ -147,9 +163,27 @@ impl Simulation {
     fn slow_apply(&mut self) {
         let machine = self.random.below(self.machines.len() as u64) as usize;
         let us = self.random.pick(&[20, 200, 1_000]).copied().unwrap_or(20) * MS;
+        self.slow_apply_of(machine, us, (500, 4_000));
+    }
+
+    /// The state of one machine, often the leader, falls behind what raft knows: for longer than elections, changes of
+    /// members and the way of a database take. Often the machine is cut off a little later, and the others go on
+    /// without it.
+    fn lag(&mut self) {
+        let any = self.random.below(self.machines.len() as u64) as usize;
+        let machine = self.leader().filter(|_| self.random.percent(40)).unwrap_or(any);
+        let us = self.random.pick(&[200, 1_000, 3_000, 8_000]).copied().unwrap_or(200) * MS;
+        self.slow_apply_of(machine, us, (2_000, 12_000));
+        if self.random.percent(50) {
+            let at = self.now + self.random.between(100, 2_000) * MS;
+            self.queue.push(at, Event::CutOff(machine));
+        }
+    }
+
+    fn slow_apply_of(&mut self, machine: usize, us: u64, (low_ms, high_ms): (u64, u64)) {
         self.note(("slow apply", machine, us));
         self.machines[machine].apply_us_max = us;
-        self.later(500, 4_000, Mend::Apply(machine));
+        self.later(low_ms, high_ms, Mend::Apply(machine));
     }
 
     fn storm(&mut self) {
@@ -221,12 +255,13 @@ impl Simulation {
         let voters: Vec<_> = cluster.voters().collect();
         let learners: Vec<_> = cluster.learners().collect();
         let members: Vec<_> = cluster.members().map(|m| m.id).collect();
+        let voters_min = if self.settings.few_members { 1 } else { 2 };
         match self.random.below(100) {
             0..30 => self.random.pick(&learners).map(|id| Change::Promote(*id)),
-            30..55 if members.len() > 2 && (voters.len() > 2 || !learners.is_empty()) => self
+            30..55 if members.len() > voters_min && (voters.len() > voters_min || !learners.is_empty()) => self
                 .random
                 .pick(&members)
-                .filter(|id| voters.len() > 2 || learners.contains(id))
+                .filter(|id| voters.len() > voters_min || learners.contains(id))
                 .map(|id| Change::Remove(*id)),
             _ if self.machines.len() < MACHINES_MAX => Some(self.new_member(cluster)),
             _ => None,

@@ -47,6 +47,8 @@ impl Bench {
             pre_vote: true,
             lease_checkpoints: false,
             compaction_batch: 10,
+            apply_lags: false,
+            few_members: false,
         };
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
         let (clock, random) = (Arc::default(), Random::new(seed));

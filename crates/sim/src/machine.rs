@@ -29,6 +29,25 @@ pub(crate) struct Settings {
     pub pre_vote: bool,
     pub lease_checkpoints: bool,
     pub compaction_batch: usize,
+    /// Slow apply loops are frequent, and slow for longer than an election.
+    pub apply_lags: bool,
+    /// Two members found the cluster, and one voter may be all that changes of the members leave.
+    pub few_members: bool,
+}
+
+impl Settings {
+    /// Three of four seeds let apply lag; two of these have so short a log that a member that lags needs a database.
+    /// Some have few members.
+    pub(crate) fn harden(&mut self, random: &mut Random) {
+        let (lags, is_short) =
+            *random.pick(&[(true, true), (true, true), (true, false), (false, false)]).unwrap_or(&(true, true));
+        self.apply_lags = lags;
+        self.few_members = random.percent(15);
+        if is_short {
+            self.snapshot_count = random.between(5, 15);
+            self.catch_up_entries = random.between(1, 4);
+        }
+    }
 }
 
 pub(crate) const TICK: Duration = Duration::from_millis(100);

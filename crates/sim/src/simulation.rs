@@ -24,6 +24,9 @@ use crate::{
 /// Keeps a run's choices apart from those that its members make of small seeds. Named seeds rely on it.
 const SALT: u64 = 0x5851_f42d_4c95_7f2d;
 
+/// Draws what later versions of the simulator have added, so that seeds without it take the course they always took.
+const SALT_OF_HARDSHIP: u64 = 0x2545_f491_4f6c_dd1d;
+
 /// What to run.
 #[derive(Debug, Clone)]
 pub struct Config {
@@ -115,14 +118,18 @@ impl Simulation {
     fn new(config: &Config) -> io::Result<Simulation> {
         let mut random = Random::new(config.seed ^ SALT);
         let count = config.members.unwrap_or_else(|| *random.pick(&[1, 3, 3, 3, 3, 5]).unwrap_or(&3));
-        let settings = Settings {
+        let mut settings = Settings {
             snapshot_count: random.between(5, 80),
             catch_up_entries: random.between(1, 40),
             segment_bytes: random.between(1, 8) * 4096,
             pre_vote: !random.percent(15),
             lease_checkpoints: random.percent(50),
             compaction_batch: random.between(1, 50) as usize,
+            apply_lags: false,
+            few_members: false,
         };
+        settings.harden(&mut Random::new(config.seed ^ SALT_OF_HARDSHIP));
+        let count = if settings.few_members { config.members.unwrap_or(2) } else { count };
         let usual = Weather {
             loss_percent: random.below(4),
             twice_percent: random.below(4),
@@ -215,6 +222,7 @@ impl Simulation {
             Event::Client(client) => self.client_acts(client),
             Event::GiveUp { client, operation } => self.give_up(client, operation),
             Event::Fault => self.fault(),
+            Event::CutOff(machine) => self.cut_off(machine),
             Event::Mend(mend) => self.mend(mend),
         }
     }

@@ -66,6 +66,9 @@ fn five_members() {
 #[test_case(11541; "an older snapshot recorded after a received one")]
 #[test_case(24883; "a member stopped for the removal of another")]
 #[test_case(27139; "a vote forgotten by a member that has just joined")]
+#[test_case(200295; "a configuration change before a received snapshot")]
+#[test_case(200448; "a removal that the last voter forgot in a power cut")]
+#[test_case(300003; "a lease renewed by a leader whose apply lags")]
 fn found_by(seed: u64) {
     must_pass(&config(seed));
 }

@@ -14,6 +14,8 @@ mod lease;
 pub mod quota;
 #[cfg(test)]
 mod required_tests;
+#[cfg(test)]
+pub(crate) mod test_state;
 
 use std::sync::Arc;
 

@@ -4,9 +4,7 @@
 use std::collections::BTreeMap;
 
 use harness::TempDir;
-use membership::{ClusterId, Member, MemberId};
 use proto::{
-    Version,
     etcdserverpb::{
         AlarmRequest, AlarmType, CompactionRequest, DeleteRangeRequest, IncrementRequest, LeaseGrantRequest,
         LeaseRevokeRequest, PutRequest, RequestHeader, RequestOp, TxnRequest, alarm_request::AlarmAction, request_op,
@@ -18,10 +16,6 @@ use super::*;
 
 const FEATURE: &str = "AtomicIncrement";
 
-struct NoObserver;
-
-impl Observer for NoObserver {}
-
 /// A member that applies what it is given.
 pub(super) struct Applier {
     pub(super) state: State,
@@ -32,32 +26,7 @@ pub(super) struct Applier {
 impl Applier {
     pub(super) fn at(version: &str) -> Applier {
         let dir = harness::tempdir();
-        let backend = Backend::open(&dir.path().join("db"), storage::Options::default()).expect("backend");
-        let member = Member {
-            id: MemberId(1),
-            peer_urls: vec!["http://a:1".into()],
-            is_learner: false,
-            name: "a".into(),
-            client_urls: Vec::new(),
-        };
-        let members = BTreeMap::from([(member.id, member)]);
-        let cluster = Cluster::new(ClusterId(7), MemberId(1), members, Default::default(), None);
-        let lessor = ::lease::Lessor::load(&backend.view(), Default::default()).expect("lessor");
-        let store = mvcc::Store::open(backend.clone(), Default::default(), |_, _| {}).expect("store");
-        let state = State {
-            gates: Arc::new(Gates::new(&cluster)),
-            cluster: Arc::new(RwLock::new(cluster)),
-            store: Arc::new(store),
-            lessor: Arc::new(Mutex::new(lessor)),
-            alarms: Arc::new(Alarms::new([])),
-            auth: no_users(&backend),
-            quota: Quota::new(None),
-            binary_version: Version::new(3, 8),
-            begins_anew: None,
-            time: Time::begin(Arc::new(crate::world::SystemClock)),
-            observer: Arc::new(NoObserver),
-            backend,
-        };
+        let state = test_state::state(dir.path());
         let mut applier = Applier { state, index: 0, _dir: dir };
         let set = ClusterVersionSetRequest { ver: version.into(), feature_gates: None };
         applier.apply(InternalRaftRequest { cluster_version_set: Some(set), ..Default::default() }).expect("version");
@@ -94,11 +63,6 @@ impl Applier {
         let stats = self.state.store.stats();
         (stats.revision, stats.compact_revision, self.state.lessor.lock().ids(), self.state.alarms.no_space())
     }
-}
-
-fn no_users(backend: &Backend) -> Auth {
-    let store = ::auth::Store::load(&backend.view(), ::auth::Order::BeginAndEnd).expect("users");
-    Auth { users: Arc::new(crate::users::Users::new(store, None)), salt: || Err("no salt".into()) }
 }
 
 fn put() -> PutRequest {

@@ -65,6 +65,7 @@ impl Core {
     pub(crate) fn handle_message(&mut self, message: &raftpb::Message) -> Result<(), Refused> {
         let Some(mut core) = convert::message_to_core(message) else { return Err(Refused::Local(message.r#type())) };
         self.check(&core)?;
+        self.note_farewell(&core);
         if self.raw.raft.state != StateRole::Leader && !self.may_forward(&mut core) {
             return Ok(());
         }

@@ -1,7 +1,8 @@
 //! Consensus as data in, work out: the `raft` crate behind a small face. No I/O, no clock, no threads.
 //!
 //! The order in which work is carried out is the contract of this file:
-//! 1. `committed` entries are handed to whoever applies, in order, and `reads` are answered when their index is applied;
+//! 1. `committed` entries are handed to whoever applies, in order, and `reads` are answered when their index is
+//!    applied; if a configuration change is among them, [`Core::state_for_log`] is written and synced before;
 //! 2. `messages` are sent at once: a leader's do not wait for its own disk;
 //! 3. a `snapshot` is recorded in the log, then `entries` and `hard_state` are written, and synced if `must_sync`;
 //! 4. `messages_after_sync` are sent: a follower's say what is on its disk, a candidate's whom it voted for;
@@ -32,6 +33,8 @@ use crate::{convert, log_store::LogStore};
 /// As etcd's: bytes of entries in one message, and messages on their way to one member.
 pub(crate) const MESSAGE_BYTES_MAX: u64 = 1024 * 1024;
 const INFLIGHT_MESSAGES_MAX: usize = 512;
+/// The context of a removed leader's last heartbeats. Answers repeat it.
+const FAREWELL: &[u8] = b"farewell";
 
 #[derive(Debug, Clone)]
 pub(crate) struct CoreOptions {
@@ -69,6 +72,15 @@ pub(crate) struct Persisted {
     pub messages: Vec<raftpb::Message>,
 }
 
+/// What the core has made of a configuration change that was applied.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Followed {
+    /// This configuration follows.
+    Now(raftpb::ConfState),
+    /// Nothing: the core has the later configuration of a received snapshot.
+    Superseded,
+}
+
 /// Where the core stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct CoreStatus {
@@ -78,9 +90,11 @@ pub(crate) struct CoreStatus {
     pub is_leader: bool,
     pub commit: u64,
     pub last: u64,
-    /// This member is the leader, there is no other member, and it has committed in its term. (A learner may have applied and
-    /// answered what the only voter has not applied yet.)
-    pub is_sole_leader: bool,
+    /// This member leads, and there is no other member: nobody else can have applied an entry behind this index. `None`
+    /// otherwise, also next to a learner, which may have applied and answered what the only voter has not applied yet.
+    pub alone_from: Option<u64>,
+    /// See [`Core::restored_to`].
+    pub restored_to: u64,
 }
 
 pub(crate) struct Core {
@@ -92,8 +106,14 @@ pub(crate) struct Core {
     next_context: u64,
     /// Reads that wait at this leader: for its first commit, or for the round of heartbeats that is under way.
     waiting_reads: Vec<Message>,
-    /// The last heartbeats of a leader that was removed.
+    /// The last heartbeats of a leader that was removed, to members that have not answered one.
     farewell: Vec<Message>,
+    /// The only voter that was left when this leader was removed.
+    heir: u64,
+    /// The commit index when the configuration last changed: members that were removed know of no later commit.
+    reconfigured_at: u64,
+    /// The index of the newest received snapshot that is in the log.
+    restored_to: u64,
 }
 
 impl Core {
@@ -121,18 +141,23 @@ impl Core {
             next_context: 0,
             waiting_reads: Vec::new(),
             farewell: Vec::new(),
+            heir: INVALID_ID,
+            reconfigured_at: 0,
+            restored_to: 0,
         };
         core.draw_timeout();
         core.lead_if_alone();
         Ok(core)
     }
 
-    /// A member that alone decides need not wait for an election timeout, once it has applied who decides.
+    /// A member that alone decides need not wait for an election timeout, once it has applied who decides. The crate
+    /// panics if a member is elected before its log is on disk.
     pub(crate) fn lead_if_alone(&mut self) {
         let raft = &self.raw.raft;
         let leads = raft.state == StateRole::Leader;
         let log = &raft.raft_log;
-        if !leads && raft.promotable() && raft.prs().is_singleton() && log.applied() == log.committed {
+        let is_settled = log.applied() == log.committed && log.persisted == log.last_index();
+        if !leads && raft.promotable() && raft.prs().is_singleton() && is_settled {
             // Refused only for reasons that an election timeout later may be gone.
             let _ = self.raw.campaign();
             self.draw_timeout();
@@ -174,12 +199,25 @@ impl Core {
         }
     }
 
-    pub(crate) fn handle_conf_change(&mut self, change: &ConfChange) -> raft::Result<raftpb::ConfState> {
+    /// The index of the newest snapshot that the core has received: its log and configuration go on from there, while
+    /// older entries may still wait to be applied.
+    fn restored_to(&self) -> u64 {
+        // The core takes the configuration with the message, before the snapshot is in the log.
+        let arrived = self.raw.snap().map_or(0, |snapshot| snapshot.get_metadata().index);
+        arrived.max(self.restored_to)
+    }
+
+    /// The configuration change at `index` is applied.
+    pub(crate) fn handle_conf_change(&mut self, index: u64, change: &ConfChange) -> raft::Result<Followed> {
+        if index <= self.restored_to() {
+            return Ok(Followed::Superseded);
+        }
         let state: ConfState = self.raw.apply_conf_change(change)?;
         let out = convert::conf_state_from_core(&state);
         self.raw.mut_store().set_conf_state(state);
+        self.reconfigured_at = self.raw.raft.raft_log.committed;
         self.step_down_if_removed();
-        Ok(out)
+        Ok(Followed::Now(out))
     }
 
     /// A leader that is no longer a voter would count itself among those who acknowledge, which the crate does not survive.
@@ -194,10 +232,14 @@ impl Core {
         let beat = |(to, progress): (&u64, &raft::Progress)| {
             let mut message = Message { to: *to, from: id, term, ..Default::default() };
             message.commit = progress.matched.min(committed);
+            message.context = FAREWELL.into();
             message.set_msg_type(MessageType::MsgHeartbeat);
             message
         };
         self.farewell = raft.prs().iter().filter(|(to, _)| **to != id).map(beat).collect();
+        if let [heir] = raft.prs().conf().to_conf_state().voters[..] {
+            self.heir = heir;
+        }
         raft.become_follower(term, INVALID_ID);
         self.draw_timeout();
         self.say_farewell();
@@ -207,6 +249,19 @@ impl Core {
         let raft = &mut self.raw.raft;
         self.farewell.retain(|message| message.term == raft.term);
         raft.msgs.extend(self.farewell.iter().cloned());
+    }
+
+    /// A member has answered a farewell, and so knows of its commit index.
+    fn note_farewell(&mut self, answer: &Message) {
+        if answer.get_msg_type() == MessageType::MsgHeartbeatResponse && answer.context == FAREWELL {
+            self.farewell.retain(|sent| sent.to != answer.from || sent.term != answer.term);
+        }
+    }
+
+    /// Whether the only voter that is left may not know that this leader's removal is committed. It would then wait for
+    /// this member's vote without end.
+    pub(crate) fn is_waited_for(&self) -> bool {
+        self.farewell.iter().any(|message| message.to == self.heir && message.term == self.raw.raft.term)
     }
 
     pub(crate) fn handle_unreachable(&mut self, id: u64) {
@@ -262,6 +317,7 @@ impl Core {
             // Its configuration counts from now on, and the entries before it are gone. Should this member stand for election
             // before the database is in place, the core must not look for them.
             self.raw.advance_apply_to(metadata.index);
+            self.restored_to = metadata.index;
         }
         let hard_state = light.commit_index().map(|_| {
             let state = self.raw.raft.hard_state();
@@ -273,6 +329,14 @@ impl Core {
             hard_state,
             messages: outbound::outgoing(light.take_messages()),
         }
+    }
+
+    /// The state as the log may have it now: committed entries that are not on disk yet do not count. Its commit index
+    /// is never below that of an earlier state.
+    pub(crate) fn state_for_log(&self) -> raftpb::HardState {
+        let log = &self.raw.raft.raft_log;
+        let commit = Some(log.committed.min(log.persisted));
+        raftpb::HardState { commit, ..convert::hard_state_from_core(&self.raw.raft.hard_state()) }
     }
 
     /// Forgets log entries up to `index`, keeping `keep` of them for members that lag.
@@ -311,7 +375,8 @@ impl Core {
             is_leader,
             commit: raft.raft_log.committed,
             last: raft.raft_log.last_index(),
-            is_sole_leader: is_leader && !self.has_other_members() && raft.commit_to_current_term(),
+            alone_from: (is_leader && !self.has_other_members()).then_some(self.reconfigured_at),
+            restored_to: self.restored_to(),
         }
     }
 
@@ -356,7 +421,7 @@ mod tests {
         let committed = run(&mut core);
         assert_eq!(committed.len(), 1);
         assert!(committed[0].data.is_none(), "a new leader's first entry is empty");
-        assert!(core.status().is_sole_leader);
+        assert_eq!(core.status().alone_from, Some(0));
     }
 
     #[test]
@@ -379,9 +444,9 @@ mod tests {
         let mut change = ConfChange::default();
         change.set_change_type(raft::eraftpb::ConfChangeType::AddLearnerNode);
         change.node_id = 2;
-        core.handle_conf_change(&change).unwrap();
+        core.handle_conf_change(2, &change).unwrap();
         assert!(core.status().is_leader);
-        assert!(!core.status().is_sole_leader);
+        assert_eq!(core.status().alone_from, None);
     }
 
     #[test]

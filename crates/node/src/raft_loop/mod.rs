@@ -25,11 +25,12 @@ use tokio::sync::oneshot;
 
 use crate::{
     apply_loop::ToApply,
-    core::{Core, Refused},
+    core::{Core, Followed, Refused},
     error::FatalError,
     reads::Reads,
     request_id::RequestIds,
     shared::Shared,
+    standing::{DecidingTerm, Standing},
     world::{Log, Network, Time},
 };
 
@@ -67,7 +68,7 @@ pub(crate) enum Input {
     },
     /// Of this member alone, and only while it leads in this term.
     ProposeAsLeader {
-        term: u64,
+        term: DecidingTerm,
         data: Bytes,
     },
     /// Reads wait in the queue.
@@ -92,8 +93,9 @@ pub(crate) enum Input {
     },
     /// A configuration change has been applied; the core must follow.
     ConfChange {
+        index: u64,
         change: raft::eraftpb::ConfChange,
-        done: Sender<raftpb::ConfState>,
+        done: Sender<Followed>,
     },
     /// This member has applied its own removal.
     Removed,
@@ -237,7 +239,8 @@ impl<L: Log> RaftLoop<L> {
         if stop {
             self.finish()?;
         }
-        if self.removed.is_some_and(|since| now.saturating_duration_since(since) >= REMOVED_DELAY) {
+        let is_over = |since| now.saturating_duration_since(since) >= REMOVED_DELAY;
+        if self.removed.is_some_and(is_over) && !self.parts.core.is_waited_for() {
             return Err(FatalError::Removed);
         }
         Ok(stop)
@@ -271,11 +274,11 @@ impl<L: Log> RaftLoop<L> {
         self.parts.core.handle_applied(applied);
         self.versions_ahead.applied(applied);
         self.receive_waiting()?;
-        if self.parts.shared.leader() == 0 {
+        if self.parts.core.status().leader == 0 {
             self.parts.core.lead_if_alone();
         }
-        let status = self.parts.core.status();
-        as_leader.retain(|(term, _)| status.is_leader && status.term == *term);
+        let deciding = self.standing().decides_in();
+        as_leader.retain(|(term, _)| deciding == Some(*term));
         let own = |data| Proposal { id: 0, data, is_conf_change: false, judged: Judged::Not };
         proposals.extend(as_leader.into_iter().map(|(_, data)| (None, own(data))));
         self.propose(proposals);
@@ -301,9 +304,9 @@ impl<L: Log> RaftLoop<L> {
             }
             Input::SkipTicks(ticks) => (0..ticks).for_each(|_| core.handle_tick()),
             Input::Progress { reply } => drop(reply.send(core.progress())),
-            Input::ConfChange { change, done } => {
+            Input::ConfChange { index, change, done } => {
                 // The apply thread waits for this; if it has ended, its own failure is on record.
-                let _ = done.send(self.conf_change(&change)?);
+                let _ = done.send(self.conf_change(index, &change)?);
             }
             Input::Removed => self.removed = self.removed.or(Some(self.now)),
             Input::Snapshot { record } => return self.snapshot(&record),
@@ -318,6 +321,11 @@ impl<L: Log> RaftLoop<L> {
             | Input::Stop => {}
         }
         Ok(())
+    }
+
+    /// Both clocks as of now.
+    fn standing(&self) -> Standing {
+        Standing::new(self.parts.core.status(), self.parts.shared.applied_to())
     }
 
     /// Another member may take the leadership, even long after this one has given the transfer up.

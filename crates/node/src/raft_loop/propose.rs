@@ -2,7 +2,7 @@
 
 use std::{borrow::Cow, time::Instant};
 
-use proto::raftpb;
+use proto::{Version, raftpb};
 
 use super::{Judged, Proposal, RaftLoop};
 use crate::{core::MESSAGE_BYTES_MAX, error::FatalError, world::Log};
@@ -11,10 +11,16 @@ use crate::{core::MESSAGE_BYTES_MAX, error::FatalError, world::Log};
 const WAITING_MAX: usize = 64;
 
 impl<L: Log> RaftLoop<L> {
+    /// The cluster version of the applied state. While a received database is not in place, that state may be older
+    /// than version changes that are in no log any more, and the version is taken to be the lowest.
+    fn applied_version(&self) -> Option<Version> {
+        if self.standing().awaits_database() { None } else { self.parts.cluster.read().version() }
+    }
+
     /// The proposals of another member without those that the log may not have. Those that remain are judged as if they
     /// were appended in turn.
     pub(super) fn loggable<'a>(&mut self, message: &'a raftpb::Message) -> Cow<'a, raftpb::Message> {
-        let applied = self.parts.cluster.read().version();
+        let applied = self.applied_version();
         let may_log = |entry: &raftpb::Entry| match self.versions_ahead.may_log(entry, applied) {
             Ok(()) => {
                 self.versions_ahead.expect(entry);
@@ -102,7 +108,7 @@ impl<L: Log> RaftLoop<L> {
         if self.versions_ahead.is_empty() && requests.iter().all(|request| request.judged == Judged::Plain) {
             return requests;
         }
-        let applied = self.parts.cluster.read().version();
+        let applied = self.applied_version();
         requests.retain(|request| {
             let still_right = matches!(request.judged, Judged::Plain) || request.judged == Judged::At(applied);
             if still_right && self.versions_ahead.is_empty() {

@@ -1,5 +1,7 @@
 //! The raft thread pass by pass, without a disk or a network.
 
+mod clocks;
+
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::mpsc,
@@ -12,26 +14,33 @@ use raft::eraftpb::{ConfState, HardState};
 
 use super::*;
 use crate::{
-    core::CoreOptions,
+    core::{CoreOptions, CoreStatus},
     log_store::LogStore,
+    standing::AppliedTo,
     world::{Database, NoNetwork, Observer, SystemClock},
 };
 
-/// Keeps the indices of snapshot records.
+/// Keeps the indices of snapshot records and of commits.
 #[derive(Default)]
-struct NoLog(Vec<u64>);
+struct NoLog {
+    snapshots: Vec<u64>,
+    commit: u64,
+    synced_commit: u64,
+}
 
 impl Log for NoLog {
-    fn append(&mut self, _: Option<&raftpb::HardState>, _: &[raftpb::Entry]) -> Result<(), wal::Error> {
+    fn append(&mut self, state: Option<&raftpb::HardState>, _: &[raftpb::Entry]) -> Result<(), wal::Error> {
+        self.commit = state.map_or(self.commit, |state| state.commit());
         Ok(())
     }
 
     fn sync(&mut self) -> Result<wal::Saved, wal::Error> {
+        self.synced_commit = self.commit;
         Ok(wal::Saved::default())
     }
 
     fn save_snapshot(&mut self, record: &walpb::Snapshot) -> Result<(), wal::Error> {
-        self.0.push(record.index());
+        self.snapshots.push(record.index());
         Ok(())
     }
 
@@ -119,7 +128,7 @@ fn bench_among(voters: &[u64], network: Arc<dyn Network>) -> Bench {
 fn a_leader_is_known_before_its_first_entry_is_handed_on() {
     let mut b = bench();
     b.raft.work().unwrap();
-    assert!(b.shared.status().is_leader);
+    assert!(b.shared.standing().leads_in().is_some());
     assert_eq!(*b.look.early.lock(), Some(0));
     assert_eq!(b.look.entries.lock().try_iter().count(), 1);
 }
@@ -136,7 +145,7 @@ fn an_older_snapshot_is_not_recorded_after_a_newer_one() {
     }
     let now = b.raft.now;
     b.raft.pass(None, now).unwrap();
-    assert_eq!(b.raft.parts.log.0, [20, 30]);
+    assert_eq!(b.raft.parts.log.snapshots, [20, 30]);
 }
 
 /// A member that is told that it may be downgraded must not send what is newer. A transfer can take hours.
@@ -200,6 +209,19 @@ fn configuration_changes_wait_for_each_other() {
         b.shared.applied.advance(last);
     }
     assert!(b.raft.held.is_empty() && b.raft.waiting.is_empty());
+}
+
+/// The removed member ends when it hears of its removal. One that applied the removal and forgot that it is committed
+/// would wait for its vote.
+#[test]
+fn a_configuration_change_is_handed_on_after_its_commit_is_synced() {
+    let mut b = bench();
+    b.raft.work().unwrap();
+    b.shared.applied.advance(handed_on(&b).1);
+    b.inputs.send(Input::ProposeConfChange { id: 1, change: conf_change(1) }).unwrap();
+    b.raft.pass(None, b.raft.now).unwrap();
+    let (changes, last) = handed_on(&b);
+    assert_eq!((changes, b.raft.parts.log.synced_commit), (1, last));
 }
 
 /// Nobody waits for them any more.
@@ -293,9 +315,8 @@ fn forwarded_proposals_are_sent_in_messages_of_limited_size() {
     assert_eq!(proposals.map(|m| m.entries.len()).collect::<Vec<_>>(), [4, 1, 2]);
 }
 
-/// The version may have gone down between the proposer's look and this one.
-#[test]
-fn what_was_judged_at_another_version_is_judged_again() {
+/// A put that needs cluster version 3.8.
+fn needs_3_8() -> Bytes {
     use prost::Message;
     let required_features = vec!["AtomicIncrement".into()];
     let request = proto::etcdserverpb::InternalRaftRequest {
@@ -303,7 +324,13 @@ fn what_was_judged_at_another_version_is_judged_again() {
         put: Some(proto::etcdserverpb::PutRequest { key: "k".into(), ..Default::default() }),
         ..Default::default()
     };
-    let data: Bytes = request.encode_to_vec().into();
+    request.encode_to_vec().into()
+}
+
+/// The version may have gone down between the proposer's look and this one.
+#[test]
+fn what_was_judged_at_another_version_is_judged_again() {
+    let data = needs_3_8();
     let mut b = bench();
     b.raft.work().unwrap();
     let cases =
@@ -316,19 +343,27 @@ fn what_was_judged_at_another_version_is_judged_again() {
     }
 }
 
-/// Whoever led and does not any more would send it to the new leader: a lease that was renewed there would end.
+/// A decision of this term.
+fn deciding(term: u64) -> DecidingTerm {
+    let raft = CoreStatus { term, is_leader: true, ..Default::default() };
+    Standing::new(raft, AppliedTo { index: 1, term }).decides_in().unwrap()
+}
+
+/// A member that has lost the leadership would send the decision to the new leader: a lease that was renewed there
+/// would end.
 #[test]
 fn what_a_leader_decides_is_void_in_another_term() {
     let mut b = bench();
     b.raft.work().unwrap();
     b.look.entries.lock().try_iter().count();
-    let term = b.shared.status().term;
+    let term = b.shared.standing().leads_in().unwrap();
     // What a lease's end asks for: header {id: 1}, lease_revoke {id: 2}.
     let data = Bytes::from_static(&[0xa2, 0x06, 2, 8, 1, 0x4a, 2, 8, 2]);
-    for (decided_in, entries) in [(term - 1, 0), (term, 1)] {
-        b.inputs.send(Input::ProposeAsLeader { term: decided_in, data: data.clone() }).unwrap();
+    for (applied, decided_in, entries) in [(term, term - 1, 0), (term - 1, term, 0), (term, term, 1)] {
+        b.shared.set_applied_term(applied);
+        b.inputs.send(Input::ProposeAsLeader { term: deciding(decided_in), data: data.clone() }).unwrap();
         let now = b.raft.now;
         b.raft.pass(None, now).unwrap();
-        assert_eq!(b.look.entries.lock().try_iter().count(), entries);
+        assert_eq!(b.look.entries.lock().try_iter().count(), entries, "{decided_in} at {applied}");
     }
 }

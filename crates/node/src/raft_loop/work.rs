@@ -5,7 +5,12 @@ use membership::{NotYet, Reason, may_log};
 use proto::{Version, raftpb, walpb};
 
 use super::{COMPACT_SLACK_MAX, RaftLoop, SNAPSHOTS_IN_FLIGHT_MAX};
-use crate::{apply_loop::ToApply, core::Work, error::FatalError, world::Log};
+use crate::{
+    apply_loop::ToApply,
+    core::{Followed, Work},
+    error::FatalError,
+    world::Log,
+};
 
 impl<L: Log> RaftLoop<L> {
     /// Carries out the core's work, in the order `core` gives.
@@ -101,9 +106,23 @@ impl<L: Log> RaftLoop<L> {
         if committed.is_empty() {
             return Ok(());
         }
+        self.keep_changes(&committed)?;
         // Whoever applies a leader's first entry asks whether this member leads, and does not ask again.
         self.publish_status();
         self.parts.to_apply.send(ToApply::Entries(committed)).map_err(|_| FatalError::ApplyEnded)
+    }
+
+    /// Configuration changes are known to be committed also after a crash, before they have any effect. Otherwise a
+    /// member could come back that counts on the vote of one that was removed, and has ended since.
+    fn keep_changes(&mut self, committed: &[raftpb::Entry]) -> Result<(), FatalError> {
+        if committed.iter().all(|entry| entry.r#type() == raftpb::EntryType::EntryNormal) {
+            return Ok(());
+        }
+        let state = self.parts.core.state_for_log();
+        self.parts.log.append(Some(&state), &[]).map_err(FatalError::Log)?;
+        let saved = self.parts.log.sync().map_err(FatalError::Log)?;
+        self.parts.shared.observer.log_saved(&saved);
+        Ok(())
     }
 
     pub(super) fn answer_reads(&mut self, work: &Work) {
@@ -115,10 +134,14 @@ impl<L: Log> RaftLoop<L> {
     }
 
     /// A configuration change has been applied; the core must follow.
-    pub(crate) fn conf_change(&mut self, change: &raft::eraftpb::ConfChange) -> Result<raftpb::ConfState, FatalError> {
+    pub(crate) fn conf_change(
+        &mut self,
+        index: u64,
+        change: &raft::eraftpb::ConfChange,
+    ) -> Result<Followed, FatalError> {
         // Reads may not rely on this member alone from before the core knows of another voter.
-        self.parts.shared.clear_sole_leader();
-        self.parts.core.handle_conf_change(change).map_err(|e| FatalError::Core(e.to_string()))
+        self.parts.shared.stop_reading_alone();
+        self.parts.core.handle_conf_change(index, change).map_err(|e| FatalError::Core(e.to_string()))
     }
 
     pub(super) fn snapshot(&mut self, record: &walpb::Snapshot) -> Result<(), FatalError> {
@@ -153,7 +176,8 @@ impl<L: Log> RaftLoop<L> {
 
     pub(super) fn publish_status(&mut self) {
         let status = self.parts.core.status();
-        let lost = self.parts.shared.status().is_leader && !status.is_leader;
+        let led_in = self.parts.shared.standing().leads_in();
+        let lost = led_in.is_some() && led_in != self.standing().leads_in();
         self.parts.shared.publish(status);
         if lost {
             // After publishing: see `ApplyLoop::promote_lessor`.
