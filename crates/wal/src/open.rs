@@ -9,6 +9,7 @@ use proto::{raftpb, walpb};
 
 use crate::{
     disk::{Disk, OpenMode, OsDisk},
+    durable,
     encoder::Encoder,
     error::Error,
     pipeline::Pipeline,
@@ -33,7 +34,8 @@ impl Wal {
     /// record in the log.
     ///
     /// A record that a crash left incomplete at the end is removed; its segment is first copied to
-    /// `<name>.broken`.
+    /// `<name>.broken`. On return everything that was read is on disk, unless [`Options::no_sync`]
+    /// is set.
     pub fn open(dir: &Path, at: &walpb::Snapshot, options: Options) -> Result<(Self, ReadAll), Error> {
         Self::open_on(Arc::new(OsDisk), dir, at, options)
     }
@@ -72,10 +74,9 @@ impl Wal {
         encoder.flush(file.as_ref()).map_err(Error::io("write", &path))?;
         file.sync_data().map_err(Error::io("sync", &path))?;
 
-        disk.sync_dir(&temporary).map_err(Error::io("sync", &temporary))?;
+        durable::sync_dir(&*disk, &temporary)?;
         disk.rename(&temporary, dir).map_err(Error::io("rename to", dir))?;
-        let parent = parent_of(dir);
-        disk.sync_dir(parent).map_err(Error::io("sync", parent))?;
+        durable::sync_dir(&*disk, durable::parent_of(dir))?;
         Ok(Self {
             pipeline: Pipeline::start(disk.clone(), dir, options.segment_bytes)?,
             disk,
@@ -112,6 +113,9 @@ impl Wal {
             repair::cut_torn_tail(&*disk, &tail, end.offset, why)?;
         }
         repair::zero_from(&tail, end.offset, options.segment_bytes)?;
+        if !options.no_sync {
+            durable::make_durable(&*disk, dir, &tail, &end)?;
+        }
         let wal = Self {
             pipeline: Pipeline::start(disk.clone(), dir, options.segment_bytes)?,
             disk,
@@ -190,12 +194,5 @@ fn list_if_present(disk: &dyn Disk, dir: &Path) -> Result<Vec<String>, Error> {
     match disk.list(dir) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Vec::new()),
         other => other.map_err(Error::io("list", dir)),
-    }
-}
-
-fn parent_of(dir: &Path) -> &Path {
-    match dir.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        _ => Path::new("."),
     }
 }

@@ -132,7 +132,7 @@ fn try_valid_snapshots(disk: &dyn Disk, dir: &Path) -> Result<Vec<walpb::Snapsho
 }
 
 /// Walks all records of `segments`, checking what every segment must begin with.
-fn scan(
+pub(crate) fn scan(
     segments: &[Segment],
     mut visit: impl FnMut(&SegmentReader<'_>, Record) -> Result<(), Error>,
 ) -> Result<Tail, Error> {
