@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     STAGING, SwapError,
-    files::{create, failed, move_to, rename, sync, write_synced},
+    files::{self, create, failed, move_to, rename, sync, write_synced},
 };
 use crate::data_dir::DataDir;
 
@@ -67,6 +67,16 @@ struct Places {
     wal: PathBuf,
     new_wal: PathBuf,
     old_wal: PathBuf,
+}
+
+/// Whether a name is one that a log gives its files. A log directory that is the root of a disk has other files too.
+fn is_of_log(name: &str) -> bool {
+    name.ends_with(".wal") || name.ends_with(".tmp")
+}
+
+/// Checks before the journal is written that the files of the old log can be moved.
+pub(super) fn check_movable(wal: &Path) -> Result<(), SwapError> {
+    files::check_movable(wal, is_of_log)
 }
 
 type Step = fn(&Places) -> Result<(), SwapError>;
@@ -129,7 +139,7 @@ fn old_snap_out(at: &Places) -> Result<(), SwapError> {
 fn old_wal_out(at: &Places) -> Result<(), SwapError> {
     once(&at.root.join(OLD_WAL_OUT), || {
         create(&at.old_wal)?;
-        move_to(&at.wal, &at.old_wal, |name| name == STAGING)
+        move_to(&at.wal, &at.old_wal, |name| !is_of_log(name))
     })?;
     failpoint!("migrateAfterOldLog");
     Ok(())

@@ -13,7 +13,7 @@
 mod files;
 mod journal;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 use std::{
     fs::{self, File},
@@ -43,6 +43,12 @@ pub enum SwapError {
          link or mount the data dir or the log's directory instead", path.display()
     )]
     NotReplaceable { path: PathBuf },
+    #[error(
+        "{} has the name of a file of the log, but it is not a file in the log's directory, and cannot be moved with the \
+         log: move it away",
+        path.display()
+    )]
+    NotMovable { path: PathBuf },
     #[error("{} cannot be read: {why}; a migration was cut off there and cannot be finished", path.display())]
     Journal { path: PathBuf, why: String },
     #[error(
@@ -84,6 +90,9 @@ impl Staging {
         let about = Journal { wal: wal_apart.clone() };
         write_synced(&root.join(ABOUT), &about.to_json())?;
         let staging = Staging { dir: dir.clone(), root, wal_apart, _lock: lock, done: false };
+        if let Some(wal) = &staging.wal_apart {
+            journal::check_movable(wal)?;
+        }
         create(&staging.new_dir().snap())?;
         if let Some(wal) = &staging.wal_apart {
             create(&wal.join(STAGING))?;
