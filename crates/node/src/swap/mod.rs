@@ -20,6 +20,7 @@ use std::{
     io::{self, Write},
     os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
+    time::Duration,
 };
 
 use failpoint::failpoint;
@@ -56,6 +57,12 @@ pub enum SwapError {
          move that file away, and this finishes the migration", path.display()
     )]
     Foreign { path: PathBuf },
+}
+
+impl SwapError {
+    fn is_missing(&self) -> bool {
+        matches!(self, SwapError::Io { source, .. } if source.kind() == io::ErrorKind::NotFound)
+    }
 }
 
 /// What [`recover`] found.
@@ -147,9 +154,15 @@ pub fn recover(dir: &DataDir) -> Result<Recovered, SwapError> {
     if !root.exists() {
         return Ok(Recovered::Nothing);
     }
-    let _lock = lock(&root)?;
+    let _lock = match lock(&root) {
+        // The migration that was under way has just ended.
+        Err(error) if error.is_missing() => return Ok(Recovered::Nothing),
+        locked => locked?,
+    };
     if let Some(journal) = Journal::read(&root)? {
         tracing::warn!(path = %root.display(), "finishing a migration that was cut off");
+        // The process that wrote the journal may have died before it synced the name.
+        sync(&root)?;
         journal::finish(dir, &root)?;
         clean_up(&root, journal.wal.as_deref());
         return Ok(Recovered::Finished);
@@ -158,6 +171,35 @@ pub fn recover(dir: &DataDir) -> Result<Recovered, SwapError> {
     let about = fs::read(root.join(ABOUT)).ok().and_then(|json| Journal::from_json(&json).ok());
     clean_up(&root, about.and_then(|about| about.wal).as_deref());
     Ok(Recovered::Cleared)
+}
+
+/// [`recover`], but waits for the end of a migration that is under way.
+pub(crate) fn recover_after_end(dir: &DataDir) -> Result<Recovered, SwapError> {
+    const POLL: Duration = Duration::from_millis(50);
+    let mut waits = false;
+    loop {
+        match recover(dir) {
+            Err(SwapError::Running { path }) => {
+                if !std::mem::replace(&mut waits, true) {
+                    tracing::info!(path = %path.display(), "waiting for the end of a migration of this data dir");
+                }
+                std::thread::sleep(POLL);
+            }
+            ended => return ended,
+        }
+    }
+}
+
+/// Whether a migration is under way, or ended in the middle of its swap. A caller that has locked the database in place
+/// may rely on the answer `false`: every migration takes that lock first.
+pub(crate) fn is_pending(dir: &DataDir) -> Result<bool, SwapError> {
+    let root = dir.root().join(STAGING);
+    match lock(&root) {
+        Ok(_lock) => Ok(Journal::read(&root)?.is_some()),
+        Err(SwapError::Running { .. }) => Ok(true),
+        Err(error) if error.is_missing() => Ok(false),
+        Err(error) => Err(error),
+    }
 }
 
 /// The log's directory, if it is not simply `member/wal`: elsewhere by `--wal-dir`, by a link or by a mount.
