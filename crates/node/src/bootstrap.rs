@@ -339,6 +339,10 @@ fn recover_received(
     let received = dir.received(snapshot);
     if index < snapshot && received.exists() {
         tracing::info!(consistent_index = index, snapshot_index = snapshot, "recovering from a received database");
+        // The process that wrote the snapshot record may have died before it was synced. Opening the log syncs it; without
+        // it a power failure would leave a database that is ahead of its log.
+        let opened = Wal::open_on(options.log_disk.clone(), &dir.wal(), at, options.wal);
+        opened.map(drop).map_err(|e| log_error(dir, e))?;
         backend.take_over(&received).map_err(|e| StartError::Core(e.to_string()))?;
         (index, term) = schema::meta::consistent(&backend.view())?;
     }

@@ -9,6 +9,7 @@ use std::{
 };
 
 use harness::TempDir;
+use memdisk::MemDisk;
 use wal::{Disk, DiskFile, OpenMode, OsDisk};
 
 use super::*;
@@ -134,4 +135,29 @@ fn a_start_waits_for_a_migration_that_is_under_way() {
         swap_tests::swap_only(dir, &staging, 1);
         thread::spawn(move || swap_tests::forget(staging));
     });
+}
+
+/// The snapshot record of the log is in the page cache alone when the received database is put in place.
+#[test]
+fn a_received_database_takes_its_place_after_the_log_is_durable() {
+    let temp = harness::tempdir();
+    let dir = DataDir::new(temp.path(), None);
+    let disk = MemDisk::default();
+    drop(bootstrap(options(&dir, Arc::new(disk.clone()))).unwrap());
+    let begin = walpb::Snapshot::default();
+    let (mut log, all) =
+        Wal::open_on(Arc::new(disk.clone()), &dir.wal(), &begin, options(&dir, Arc::new(OsDisk)).wal).unwrap();
+    let state = raftpb::HardState { term: Some(2), commit: Some(9), ..all.hard_state };
+    let entry = |index| raftpb::Entry { term: Some(2), index: Some(index), ..raftpb::Entry::default() };
+    log.save(Some(&state), &(2..=9).map(entry).collect::<Vec<_>>()).unwrap();
+    disk.power().cut_after(2);
+    log.save_snapshot(&snapshot_record(9, 2, raftpb::ConfState { voters: vec![7], ..Default::default() })).unwrap_err();
+    drop(log);
+    disk.power().restore();
+    fs::write(dir.received(9), b"no database").unwrap();
+    let refused = bootstrap(options(&dir, Arc::new(disk.clone()))).map(drop);
+    assert!(matches!(refused, Err(StartError::Core(_))), "{refused:?}");
+    disk.crash(|| false);
+    let snapshots = Wal::valid_snapshots_on(&disk, &dir.wal()).unwrap();
+    assert_eq!(snapshots.last().map(walpb::Snapshot::index), Some(9));
 }
