@@ -11,7 +11,7 @@ use std::{path::Path, slice};
 
 use crate::{
     disk::Disk,
-    error::{Error, Place},
+    error::Error,
     read::{self, Tail},
     segment::Segment,
 };
@@ -46,7 +46,7 @@ fn rewrite(segment: &Segment, end: u64) -> Result<(), Error> {
         let want = (end - offset).min(CHUNK_BYTES as u64) as usize;
         let read = segment.file.read_at(&mut buf[..want], offset).map_err(Error::io("read", &segment.path))?;
         if read == 0 {
-            return Err(changed(segment, offset));
+            return Err(changed(segment));
         }
         segment.file.write_all_at(&buf[..read], offset).map_err(Error::io("write", &segment.path))?;
         offset += read as u64;
@@ -58,10 +58,9 @@ fn rewrite(segment: &Segment, end: u64) -> Result<(), Error> {
 /// has read something else.
 fn check(segment: &Segment, end: &Tail) -> Result<(), Error> {
     let again = read::scan(slice::from_ref(segment), |_, _| Ok(()))?;
-    if (again.offset, again.crc) == (end.offset, end.crc) { Ok(()) } else { Err(changed(segment, again.offset)) }
+    if (again.offset, again.crc) == (end.offset, end.crc) { Ok(()) } else { Err(changed(segment)) }
 }
 
-fn changed(segment: &Segment, offset: u64) -> Error {
-    let place = Place { path: segment.path.clone(), offset, record: 0 };
-    Error::Corrupt { place, what: "the file changed while it was opened".into() }
+fn changed(segment: &Segment) -> Error {
+    Error::Changed { path: segment.path.clone() }
 }

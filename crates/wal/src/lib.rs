@@ -30,6 +30,6 @@ mod wal;
 pub use disk::{Disk, DiskFile, OpenMode, OsDisk};
 pub use error::Error;
 pub use metadata::Metadata;
-pub use read::ReadAll;
+pub use read::{EntryPlaces, ReadAll};
 pub use segment::{purge, purge_on};
 pub use wal::{Options, Saved, Wal};

@@ -13,7 +13,7 @@ use crate::{
     encoder::Encoder,
     error::Error,
     pipeline::Pipeline,
-    read::{self, Keep, ReadAll},
+    read::{self, EntryPlaces, ReadAll},
     repair,
     segment::{self, Name, Segment},
     wal::{Options, Wal},
@@ -103,7 +103,7 @@ impl Wal {
         let names = segment::list(&*disk, dir)?;
         let names = segment::select(dir, &names, at.index())?;
         let mut held = segment::open(&*disk, dir, names, OpenMode::Write)?;
-        let (all, end) = read::read_segments(dir, &held, at, Keep::All)?;
+        let (all, end) = read::read_segments(dir, &held, at)?;
         let last = all.entries.last().map_or(at.index(), raftpb::Entry::index);
         if all.hard_state.commit() > last {
             return Err(Error::CommitBeyondLog { dir: dir.into(), commit: all.hard_state.commit(), last });
@@ -138,24 +138,25 @@ impl Wal {
         let names = segment::list(disk, dir)?;
         let names = segment::select(dir, &names, at.index())?;
         let segments = segment::open(disk, dir, names, OpenMode::Read)?;
-        Ok(read::read_segments(dir, &segments, at, Keep::All)?.0)
+        Ok(read::read_segments(dir, &segments, at)?.0)
     }
 
     /// Like [`Wal::read`], but drops the data of the entries, so that a log of any size fits into
     /// memory. [`Wal::each_entry`] returns the data.
-    pub fn read_heads(dir: &Path, at: &walpb::Snapshot) -> Result<ReadAll, Error> {
-        Ok(read::read_segments(dir, &segments_from(dir, at)?, at, Keep::Heads)?.0)
+    pub fn read_heads(dir: &Path, at: &walpb::Snapshot) -> Result<(ReadAll, EntryPlaces), Error> {
+        read::read_heads(dir, &segments_from(dir, at)?, at)
     }
 
     /// Calls `visit` with each entry that [`Wal::read_heads`] listed, complete and in order. Only
-    /// one entry is in memory at a time. An error of `visit` ends the calls and is returned.
+    /// one entry is in memory at a time. An error of `visit` ends the calls and is returned. Fails
+    /// with [`Error::Changed`] if an entry is not there any more.
     pub fn each_entry<E: From<Error>>(
         dir: &Path,
         at: &walpb::Snapshot,
-        heads: &[raftpb::Entry],
+        entries: &EntryPlaces,
         visit: impl FnMut(raftpb::Entry) -> Result<(), E>,
     ) -> Result<(), E> {
-        read::each_entry(&segments_from(dir, at)?, at, heads, visit)
+        read::each_entry(dir, &segments_from(dir, at)?, entries, visit)
     }
 
     /// [`Wal::valid_snapshots`] on a given disk.

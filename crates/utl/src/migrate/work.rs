@@ -137,7 +137,7 @@ fn apply(survey: &Survey, plan: &Migration, backend: &Backend) -> anyhow::Result
 }
 
 fn each_entry(survey: &Survey, mut visit: impl FnMut(Entry) -> anyhow::Result<()>) -> anyhow::Result<()> {
-    Wal::each_entry(&survey.dir.wal(), &survey.log.at, &survey.log.heads, |entry| visit(entry).map_err(Stop))
+    Wal::each_entry(&survey.dir.wal(), &survey.log.at, &survey.log.places, |entry| visit(entry).map_err(Stop))
         .map_err(|Stop(error)| error)
 }
 
