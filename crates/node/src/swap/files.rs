@@ -38,6 +38,14 @@ pub(super) fn rename(from: &Path, to: &Path) -> Result<(), SwapError> {
     fs::rename(from, to).map_err(failed("rename to", to))
 }
 
+/// Removes a file that may be gone already.
+pub(super) fn remove(path: &Path) -> Result<(), SwapError> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        removed => removed.map_err(failed("remove", path)),
+    }
+}
+
 /// Moves what is in a directory to another one, but for what `stays`, and syncs both. A second call does what is left.
 pub(super) fn move_to(from: &Path, to: &Path, stays: impl Fn(&str) -> bool) -> Result<(), SwapError> {
     for path in list(from)? {

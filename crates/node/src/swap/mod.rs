@@ -6,7 +6,7 @@
 //!   in place, after it the new ones.
 //! - With the log elsewhere, or where the file system cannot exchange, a journal is written first. From then on the files
 //!   are moved one by one (see `journal.rs`), the old database away first and the new one in place last: between, no etcd
-//!   starts, as there is a log and no database. [`recover`] goes on where a crash has cut that off.
+//!   starts, as there is a log (if only an empty segment) and no database. [`recover`] goes on where a crash has cut that off.
 //!
 //! **Invariant:** without a journal the files under `member` are whole; with one, `recover` makes them so.
 

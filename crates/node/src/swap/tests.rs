@@ -68,6 +68,12 @@ impl Case {
         found
     }
 
+    /// As etcd looks for a log.
+    fn has_log(&self) -> bool {
+        let mut entries = fs::read_dir(self.dir.wal()).unwrap().map(Result::unwrap);
+        entries.any(|entry| entry.path().extension().is_some_and(|extension| extension == "wal"))
+    }
+
     fn assert_is(&self, word: &str) {
         let files = self.files();
         assert_eq!(files.len(), 5, "{files:#?}");
@@ -131,6 +137,7 @@ fn after_the_journal_it_is_finished_wherever_it_was_cut_off() {
             let seen = fs::read_to_string(case.dir.db()).ok();
             let expected = if steps == 0 { Some("old") } else { (steps >= 6).then_some("new") };
             assert_eq!(seen.as_deref(), expected, "after {steps} steps with the log {log:?}");
+            assert!(case.has_log(), "after {steps} steps with the log {log:?}: no log would begin a new cluster");
             forget(staging);
             let recovered = recover(&case.dir).unwrap();
             assert_eq!(recovered, if more { Recovered::Finished } else { Recovered::Cleared });
