@@ -49,6 +49,7 @@ pub(super) fn carry_out(survey: Survey, plan: &Migration, force: bool) -> anyhow
         Ok(()) => {}
     }
     let staging = Staging::begin(&survey.dir)?;
+    survey.check_in_place()?;
     let new = staging.new_dir();
     copy(&survey.database, &new.db())?;
     failpoint!("migrateAfterCopy");
