@@ -130,6 +130,7 @@ fn a_start_makes_no_database_while_a_migration_swaps_files() {
 }
 
 #[test]
+#[expect(clippy::disallowed_methods, reason = "the migration is another process, for which a thread stands")]
 fn a_start_waits_for_a_migration_that_is_under_way() {
     start_during(|dir, staging| {
         swap_tests::swap_only(dir, &staging, 1);

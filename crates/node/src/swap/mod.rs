@@ -174,6 +174,7 @@ pub fn recover(dir: &DataDir) -> Result<Recovered, SwapError> {
 }
 
 /// [`recover`], but waits for the end of a migration that is under way.
+#[expect(clippy::disallowed_methods, reason = "a migration is another process, which the simulator does not have")]
 pub(crate) fn recover_after_end(dir: &DataDir) -> Result<Recovered, SwapError> {
     const POLL: Duration = Duration::from_millis(50);
     let mut waits = false;
