@@ -8,7 +8,8 @@ use crate::{
     page::{BUCKET_HEADER, DEPTH_MAX, ELEMENT_BUCKET, FLAG_FREELIST, PAGE_HEADER, Page, Pages, u64_at},
 };
 
-/// The largest number of problems that [`crate::ReadTx::check`] returns. A damaged file can have more than fit into memory.
+/// The largest number of problems that [`crate::ReadTx::check`] returns. A damaged file can have more than fit into
+/// memory.
 pub const PROBLEMS_MAX: usize = 100;
 
 /// A fault that [`crate::ReadTx::check`] found in a file.
@@ -66,8 +67,8 @@ impl<'a> Check<'a> {
         }
     }
 
-    /// Marks the pages as used; `false` if one was before. Pages after that one stay as they are, so that pages that are
-    /// named many times cost little.
+    /// Marks the pages as used; `false` if one was before. Pages after that one stay as they are, so that pages that
+    /// are named many times cost little.
     fn claim(&mut self, page: Page<'_>) -> bool {
         for id in page.id..page.id + page.span(self.pages.page_size) {
             let (word, bit) = ((id / 64) as usize, 1 << (id % 64));

@@ -94,8 +94,8 @@ pub struct Cursor<'a> {
     stack: Vec<(Level<'a>, usize)>,
     /// The direction of the last moves.
     toward: Edge,
-    /// Pages met since the cursor was placed or turned round. A walk in one direction meets each page at most once; in a
-    /// damaged file, where pages are used in several places, it would not end.
+    /// Pages met since the cursor was placed or turned round. A walk in one direction meets each page at most once; in
+    /// a damaged file, where pages are used in several places, it would not end.
     met: u64,
 }
 

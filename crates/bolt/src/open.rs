@@ -120,11 +120,11 @@ pub(crate) fn current_meta(disk: &dyn Disk, len: u64, path: &Path) -> Result<(Me
 }
 
 /// Makes the current state durable. The page cache may be the only place that has its meta page: the process that wrote
-/// it died before its sync, or the sync failed. A commit reuses the pages of the state before, so a power failure during
-/// the commit would otherwise leave neither state.
+/// it died before its sync, or the sync failed. A commit reuses the pages of the state before, so a power failure
+/// during the commit would otherwise leave neither state.
 ///
-/// After a failed sync ext4 and XFS mark the page as clean, and a sync alone would skip it; the write makes it dirty. All
-/// other pages of the state were synced before its meta page was written.
+/// After a failed sync ext4 and XFS mark the page as clean, and a sync alone would skip it; the write makes it dirty.
+/// All other pages of the state were synced before its meta page was written.
 pub(crate) fn make_durable(disk: &dyn Disk, meta: &Meta, page: u64) -> io::Result<()> {
     disk.write_all_at(&mut [io::IoSlice::new(&meta.page(page))], page * meta.page_size as u64)?;
     disk.sync()

@@ -43,8 +43,8 @@ impl FileDisk {
         FileDisk::restarted(image, Vec::new())
     }
 
-    /// The file `base` as a new process finds it in the page cache after `ops` of processes that died. [`FileDisk::ops`]
-    /// begins with `ops`, so that [`crash`] knows which of them were synced.
+    /// The file `base` as a new process finds it in the page cache after `ops` of processes that died.
+    /// [`FileDisk::ops`] begins with `ops`, so that [`crash`] knows which of them were synced.
     pub fn restarted(base: &[u8], ops: Vec<Op>) -> FileDisk {
         let mut cached = base.to_vec();
         ops.iter().for_each(|op| apply(&mut cached, op, &mut |_| true));

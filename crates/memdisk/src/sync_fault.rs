@@ -10,8 +10,8 @@ pub enum SyncFault {
     /// The pages stay dirty: the next sync writes them.
     Keeps,
     /// The pages are marked clean, as ext4 and XFS do: reads return them from the cache, but no later sync writes them.
-    /// Bit `n % 64` of `lost` says whether sector `n` is missing from the disk. A page is tracked by sector, because XFS
-    /// with small blocks writes less than a page.
+    /// Bit `n % 64` of `lost` says whether sector `n` is missing from the disk. A page is tracked by sector, because
+    /// XFS with small blocks writes less than a page.
     Drops { lost: u64 },
 }
 

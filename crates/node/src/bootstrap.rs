@@ -145,8 +145,9 @@ pub(crate) fn bootstrap(options: BootstrapOptions) -> Result<Bootstrapped, Start
 
 /// Opens and locks the database, and returns whether there is a log.
 ///
-/// A migration may begin at any time until this process has the lock of the database in place. While it swaps files there
-/// is no database, so none is created next to a log; and the file that this process has locked may be the old one.
+/// A migration may begin at any time until this process has the lock of the database in place. While it swaps files
+/// there is no database, so none is created next to a log; and the file that this process has locked may be the old
+/// one.
 fn open_database(options: &BootstrapOptions) -> Result<(Backend, bool), StartError> {
     let dir = &options.data_dir;
     loop {
@@ -280,8 +281,8 @@ fn restart(backend: Backend, options: &BootstrapOptions) -> Result<Bootstrapped,
     let (mut hard_state, mut entries) = (read.hard_state, read.entries);
     let mut first_members: Vec<_> = cluster.members().cloned().collect();
     if entries.is_empty() && at.index() == 0 && hard_state.term() == 0 {
-        // The first start was cut off before anything was in the log. (A member that has joined may have voted before its first
-        // entry came, which must not be forgotten.)
+        // The first start was cut off before anything was in the log. (A member that has joined may have voted before
+        // its first entry came, which must not be forgotten.)
         if let Some(begin) =
             options.identity.as_ref().and_then(|_| beginning(options).ok()).filter(|b| b.local == local)
         {
@@ -314,8 +315,8 @@ fn restart(backend: Backend, options: &BootstrapOptions) -> Result<Bootstrapped,
     })
 }
 
-/// A gate that was put right must be so in the file too, before anything is applied: sent to another member, the old one
-/// would be taken for sound there once its index has passed.
+/// A gate that was put right must be so in the file too, before anything is applied: sent to another member, the old
+/// one would be taken for sound there once its index has passed.
 pub(crate) fn write_mended_gate(backend: &Backend, cluster: &Cluster, findings: &[GateFinding]) -> Result<(), String> {
     for finding in findings {
         tracing::error!(%finding, "the stored feature gate was put right");
@@ -328,7 +329,8 @@ pub(crate) fn write_mended_gate(backend: &Backend, cluster: &Cluster, findings: 
     batch.commit().map_err(|e| e.to_string())
 }
 
-/// The database's index and its term. If the log has gone on from a received database that is not in place yet, it is put there.
+/// The database's index and its term. If the log has gone on from a received database that is not in place yet, it is
+/// put there.
 fn recover_received(
     backend: &Backend,
     options: &BootstrapOptions,
@@ -339,8 +341,8 @@ fn recover_received(
     let received = dir.received(snapshot);
     if index < snapshot && received.exists() {
         tracing::info!(consistent_index = index, snapshot_index = snapshot, "recovering from a received database");
-        // The process that wrote the snapshot record may have died before it was synced. Opening the log syncs it; without
-        // it a power failure would leave a database that is ahead of its log.
+        // The process that wrote the snapshot record may have died before it was synced. Opening the log syncs it;
+        // without it a power failure would leave a database that is ahead of its log.
         let opened = Wal::open_on(options.log_disk.clone(), &dir.wal(), at, options.wal);
         opened.map(drop).map_err(|e| log_error(dir, e))?;
         backend.take_over(&received).map_err(|e| StartError::Core(e.to_string()))?;

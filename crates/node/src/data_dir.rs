@@ -113,8 +113,8 @@ impl DataDir {
     }
 }
 
-/// Creates a directory and its missing parents, and makes their names durable. The name of an existing directory is synced
-/// too, because the process that created it may have died before that.
+/// Creates a directory and its missing parents, and makes their names durable. The name of an existing directory is
+/// synced too, because the process that created it may have died before that.
 fn create_private(path: &Path) -> Result<(), DataDirError> {
     use std::os::unix::fs::DirBuilderExt;
     let missing = path.ancestors().take_while(|dir| !dir.as_os_str().is_empty() && !dir.exists()).count();

@@ -52,7 +52,8 @@ fn ended(end: End) -> Option<(MemDisk, Run)> {
     Some((disk, first))
 }
 
-/// The next process: what it reads, with what it saves and syncs. `None` if the first one did not finish creating the log.
+/// The next process: what it reads, with what it saves and syncs. `None` if the first one did not finish creating the
+/// log.
 fn next_process(disk: &MemDisk, first: &Run, saves: bool) -> Option<Model> {
     let (mut wal, mut model) = match Wal::open_on(Arc::new(disk.clone()), dir(), &origin(), OPTIONS) {
         Ok((wal, all)) => (wal, Model { entries: all.entries, state: all.hard_state }),

@@ -21,8 +21,8 @@ const PARKED: &str = "parked.db";
 const OLD_SNAP_OUT: &str = "old-snap-out";
 const OLD_WAL_OUT: &str = "old-wal-out";
 const DB: &str = "db";
-/// An empty segment that stands for the log while neither the old nor the new one is in place: an etcd that found no log
-/// and no database would begin a new cluster.
+/// An empty segment that stands for the log while neither the old nor the new one is in place: an etcd that found no
+/// log and no database would begin a new cluster.
 const NO_LOG_YET: &str = "ffffffffffffffff-ffffffffffffffff.wal";
 
 /// That the new files are whole and shall be in place; and where.

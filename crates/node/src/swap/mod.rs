@@ -6,7 +6,8 @@
 //!   in place, after it the new ones.
 //! - With the log elsewhere, or where the file system cannot exchange, a journal is written first. From then on the files
 //!   are moved one by one (see `journal.rs`), the old database away first and the new one in place last: between, no etcd
-//!   starts, as there is a log (if only an empty segment) and no database. [`recover`] goes on where a crash has cut that off.
+//!   starts, as there is a log (if only an empty segment) and no database. [`recover`] goes on where a crash has cut
+//!   that off.
 //!
 //! **Invariant:** without a journal the files under `member` are whole; with one, `recover` makes them so.
 
@@ -71,8 +72,8 @@ pub enum Recovered {
     Nothing,
     /// The new files are in place.
     Finished,
-    /// The files in place were whole: the old ones, or the new ones if they had changed places already. What else was there
-    /// is gone.
+    /// The files in place were whole: the old ones, or the new ones if they had changed places already. What else was
+    /// there is gone.
     Cleared,
 }
 
@@ -261,8 +262,8 @@ fn exchange(a: &Path, b: &Path) -> Result<bool, SwapError> {
     }
 }
 
-/// An etcd that was started meanwhile waits for the lock of the old database, and would go on with that: it must find it
-/// unusable, and end.
+/// An etcd that was started meanwhile waits for the lock of the old database, and would go on with that: it must find
+/// it unusable, and end.
 fn spoil(db: &Path) {
     // With both meta pages gone a file is no database any more, whatever its page size is.
     let meta_pages = vec![0xff; 2 << 16];

@@ -122,8 +122,8 @@ impl Survey {
         Ok(survey)
     }
 
-    /// Refuses a database in place that is not the one that was looked at. Two migrations may look at the same one, since
-    /// the lock of readers is shared; the second one to begin must not go on with a plan for files that are gone.
+    /// Refuses a database in place that is not the one that was looked at. Two migrations may look at the same one,
+    /// since the lock of readers is shared; the second one to begin must not go on with a plan for files that are gone.
     pub(crate) fn check_in_place(&self) -> anyhow::Result<()> {
         if identity(&self.dir.db())? != self.identity {
             bail!("{} was replaced by another migration meanwhile; start this one again", self.dir.db().display());
