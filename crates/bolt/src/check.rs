@@ -8,6 +8,10 @@ use crate::{
     page::{BUCKET_HEADER, DEPTH_MAX, ELEMENT_BUCKET, FLAG_FREELIST, PAGE_HEADER, Page, Pages, u64_at},
 };
 
+/// The largest number of problems that [`crate::ReadTx::check`] returns. A damaged file can have more than fit into
+/// memory.
+pub const PROBLEMS_MAX: usize = 100;
+
 /// A fault that [`crate::ReadTx::check`] found in a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
@@ -40,7 +44,9 @@ struct Check<'a> {
 
 impl<'a> Check<'a> {
     fn report(&mut self, page: u64, what: impl Into<String>) {
-        self.problems.push(Problem { page, what: what.into() });
+        if self.problems.len() < PROBLEMS_MAX {
+            self.problems.push(Problem { page, what: what.into() });
+        }
     }
 
     fn ok<T>(&mut self, result: Result<T, Error>) -> Option<T> {
@@ -61,18 +67,18 @@ impl<'a> Check<'a> {
         }
     }
 
-    /// Marks the pages as used; `false` if one was before.
+    /// Marks the pages as used; `false` if one was before. Pages after that one stay as they are, so that pages that
+    /// are named many times cost little.
     fn claim(&mut self, page: Page<'_>) -> bool {
-        let mut is_new = true;
         for id in page.id..page.id + page.span(self.pages.page_size) {
             let (word, bit) = ((id / 64) as usize, 1 << (id % 64));
             if self.used[word] & bit != 0 {
                 self.report(id, "the page is used in two places");
-                is_new = false;
+                return false;
             }
             self.used[word] |= bit;
         }
-        is_new
+        true
     }
 
     fn elements(&mut self, page: Page<'a>, from: Option<&'a [u8]>, to: Option<&'a [u8]>, depth: usize) {

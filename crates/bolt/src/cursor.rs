@@ -55,7 +55,7 @@ impl<'a> Bucket<'a> {
     /// Returns a cursor without a position. Place it with [`Cursor::first`], [`Cursor::last`] or
     /// [`Cursor::seek`].
     pub fn cursor(&self) -> Cursor<'a> {
-        Cursor { source: self.source, root: self.root, stack: Vec::new() }
+        Cursor { source: self.source, root: self.root, stack: Vec::new(), toward: Edge::Last, met: 0 }
     }
 
     /// Iterates over the pairs with `from <= key`, and `key < to` if `to` is given, in key order.
@@ -92,9 +92,14 @@ pub struct Cursor<'a> {
     root: Level<'a>,
     /// Levels from the root to the leaf with the item looked at in each; empty before the first move.
     stack: Vec<(Level<'a>, usize)>,
+    /// The direction of the last moves.
+    toward: Edge,
+    /// Pages met since the cursor was placed or turned round. A walk in one direction meets each page at most once; in
+    /// a damaged file, where pages are used in several places, it would not end.
+    met: u64,
 }
 
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 enum Edge {
     First,
     Last,
@@ -136,6 +141,7 @@ impl<'a> Cursor<'a> {
     /// Moves to the next pair. `None` at the end, and before the cursor was first placed.
     #[expect(clippy::should_implement_trait, reason = "a cursor also goes back and fails; `Range` is the iterator")]
     pub fn next(&mut self) -> Result<Option<Pair<'a>>, Error> {
+        self.turn(Edge::Last);
         match self.stack.last_mut() {
             Some((_, i)) => *i += 1,
             None => return Ok(None),
@@ -148,6 +154,7 @@ impl<'a> Cursor<'a> {
         if self.stack.is_empty() {
             return Ok(None);
         }
+        self.turn(Edge::First);
         self.step_back()?;
         self.settle_backward()
     }
@@ -160,11 +167,24 @@ impl<'a> Cursor<'a> {
 
     fn restart(&mut self) {
         self.stack.clear();
+        self.met = 0;
+    }
+
+    fn turn(&mut self, toward: Edge) {
+        if self.toward != toward {
+            (self.toward, self.met) = (toward, 0);
+        }
     }
 
     fn push(&mut self, level: Level<'a>, i: usize) -> Result<(), Error> {
         if self.stack.len() == DEPTH_MAX {
             return Err(Error::corrupt(level.id(), "the tree is too deep: its pages form a ring"));
+        }
+        if matches!(level, Level::Page(_)) {
+            self.met += 1;
+            if self.met > self.source.pages.hwm() {
+                return Err(Error::corrupt(level.id(), "pages are used in several places"));
+            }
         }
         self.stack.push((level, i));
         Ok(())

@@ -119,7 +119,6 @@ impl Db {
     /// takes.
     pub fn open(path: &Path, options: Options) -> Result<Db, OpenError> {
         let fail = |op| move |source| OpenError::Io { path: path.into(), op, source };
-        let is_new = !path.exists();
         let file = OpenOptions::new()
             .read(true)
             .write(!options.read_only)
@@ -129,7 +128,8 @@ impl Db {
             .map_err(fail("open"))?;
         open::lock(&file, path, &options)?;
         let db = Db::open_disk(Arc::new(LockedFile(file)), path, options)?;
-        if is_new && !db.inner.options.no_sync {
+        // The process that created the file may have died before it synced the name.
+        if !db.inner.options.read_only && !db.inner.options.no_sync {
             open::sync_dir_of(path).map_err(fail("sync the directory of"))?;
         }
         Ok(db)
@@ -146,7 +146,7 @@ impl Db {
             open::initialise(&*disk, page_size, options.no_sync, path)?;
         }
         let file_len = disk.len().map_err(fail("get the length of"))?;
-        let meta = open::current_meta(&*disk, file_len, path)?;
+        let (meta, meta_page) = open::current_meta(&*disk, file_len, path)?;
         if meta.bytes() > file_len {
             return Err(OpenError::Truncated { path: path.into(), expected: meta.bytes(), found: file_len });
         }
@@ -156,6 +156,9 @@ impl Db {
         }
         let writer =
             if options.read_only { None } else { Some(Box::new(open::first_writer(&map, &meta, file_len, path)?)) };
+        if writer.is_some() && !options.no_sync {
+            open::make_durable(&*disk, &meta, meta_page).map_err(fail("sync the current state of"))?;
+        }
         let free_pages = writer.as_ref().map_or(0, |writer| writer.out.free.free_pages());
         let shared = Shared { meta, map: Arc::new(map), readers: BTreeMap::new(), free_pages, pending_pages: 0 };
         let inner = Inner {

@@ -38,7 +38,7 @@ mod tree;
 mod tx_read;
 mod tx_write;
 
-pub use check::Problem;
+pub use check::{PROBLEMS_MAX, Problem};
 pub use compact::compact;
 pub use copy::Copy;
 pub use cursor::{Bucket, Cursor, Pair, Range};

@@ -1,6 +1,7 @@
 //! The two meta pages: which tree is current, how far the file is used, and a checksum.
 //!
 //! Invariant: a commit with transaction id `t` writes page `t % 2`, so the other page keeps the state before it.
+//! That state is durable before the commit writes anything: opening a file for writing makes it so.
 
 use crate::page::{self, FLAG_META, PAGE_HEADER, u32_at, u64_at};
 

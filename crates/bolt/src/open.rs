@@ -86,8 +86,8 @@ pub(crate) fn initialise(disk: &dyn Disk, page_size: usize, no_sync: bool, path:
     write().map_err(|source| OpenError::Io { path: path.into(), op: "initialise", source })
 }
 
-/// The newest meta page that is whole.
-pub(crate) fn current_meta(disk: &dyn Disk, len: u64, path: &Path) -> Result<Meta, OpenError> {
+/// The newest meta page that is whole, and its number.
+pub(crate) fn current_meta(disk: &dyn Disk, len: u64, path: &Path) -> Result<(Meta, u64), OpenError> {
     let read_at = |at: u64| -> Result<Result<Meta, Invalid>, OpenError> {
         let mut buf = [0; 80];
         if at + buf.len() as u64 > len {
@@ -100,14 +100,14 @@ pub(crate) fn current_meta(disk: &dyn Disk, len: u64, path: &Path) -> Result<Met
     let first = read_at(0)?;
     if let Ok(first) = first {
         let second = read_at(first.page_size as u64)?.ok();
-        return Ok(second.filter(|second| second.txid > first.txid).unwrap_or(first));
+        return Ok(second.filter(|second| second.txid > first.txid).map_or((first, 0), |second| (second, 1)));
     }
     // Without the first one the page size is unknown: try them all.
     for shift in 10..=crate::PAGE_SIZE_MAX.trailing_zeros() {
         if let Ok(meta) = read_at(1 << shift)?
             && meta.page_size == 1 << shift
         {
-            return Ok(meta);
+            return Ok((meta, 1));
         }
     }
     let path = path.to_path_buf();
@@ -117,6 +117,17 @@ pub(crate) fn current_meta(disk: &dyn Disk, len: u64, path: &Path) -> Result<Met
         Err(Invalid::Checksum | Invalid::PageSize) => OpenError::BothMetasDamaged { path },
         _ => OpenError::NotBolt { path, why: "it does not begin with a meta page" },
     })
+}
+
+/// Makes the current state durable. The page cache may be the only place that has its meta page: the process that wrote
+/// it died before its sync, or the sync failed. A commit reuses the pages of the state before, so a power failure
+/// during the commit would otherwise leave neither state.
+///
+/// After a failed sync ext4 and XFS mark the page as clean, and a sync alone would skip it; the write makes it dirty.
+/// All other pages of the state were synced before its meta page was written.
+pub(crate) fn make_durable(disk: &dyn Disk, meta: &Meta, page: u64) -> io::Result<()> {
+    disk.write_all_at(&mut [io::IoSlice::new(&meta.page(page))], page * meta.page_size as u64)?;
+    disk.sync()
 }
 
 /// Finds the free pages of the current state.

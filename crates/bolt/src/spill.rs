@@ -198,7 +198,9 @@ fn split<T: Size>(items: &[T], page_size: usize, fill: f32, mut emit: impl FnMut
     let mut rest = items;
     let mut rest_size = PAGE_HEADER + items.iter().map(Size::size).sum::<usize>();
     while !rest.is_empty() {
-        let whole = rest_size <= page_size || rest.len() <= 2 * SPLIT_KEYS_MIN && rest_size <= PAGE_BYTES_MAX;
+        let few = rest.len() <= 2 * SPLIT_KEYS_MIN && rest_size <= PAGE_BYTES_MAX;
+        // The position of a single item fits into 32 bits, however large the item is.
+        let whole = rest_size <= page_size || few || rest.len() == 1;
         if whole {
             return emit(rest);
         }
@@ -334,5 +336,7 @@ mod tests {
         assert_eq!(cuts(&[5000; 4], 0.5), [4]);
         assert_eq!(cuts(&[5000; 5], 0.5), [2, 3]);
         assert_eq!(cuts(&[PAGE_BYTES_MAX - 100; 3], 0.5), [1, 1, 1]);
+        assert_eq!(cuts(&[PAGE_BYTES_MAX], 0.5), [1]);
+        assert_eq!(cuts(&[100, PAGE_BYTES_MAX, 100], 0.5), [1, 1, 1]);
     }
 }

@@ -90,7 +90,8 @@ impl ReadTx {
         Copy::new(self.clone())
     }
 
-    /// Returns all faults of this state. Empty if it is sound. Reads every page in use.
+    /// Returns the faults of this state, at most [`crate::PROBLEMS_MAX`]. Empty if it is sound. Reads
+    /// every page in use.
     pub fn check(&self) -> Vec<Problem> {
         check::check(self.pages(), &self.inner.meta)
     }

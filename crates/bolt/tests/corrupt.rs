@@ -127,9 +127,7 @@ fn meta_pages_with_right_checksums_and_wrong_contents_never_panic() {
                 let value = [0, 1, 2, 3, pages - 1, pages, u64::MAX - 1, u64::MAX, rng.below(pages), rng.next()];
                 meta[at..at + 8].copy_from_slice(&value[rng.below(10) as usize].to_le_bytes());
             }
-            let fnv = |hash: u64, byte: &u8| (hash ^ *byte as u64).wrapping_mul(0x0000_0100_0000_01b3);
-            let sum = meta[..56].iter().fold(0xcbf2_9ce4_8422_2325, fnv);
-            meta[56..].copy_from_slice(&sum.to_le_bytes());
+            set_checksum(meta);
         }
         exercise(&bad, &mut rng);
     }
@@ -195,4 +193,68 @@ fn foreign_files_are_refused_by_what_they_are() {
     assert!(matches!(refused(&|meta| meta[40] ^= 1), OpenError::BothMetasDamaged { .. }));
     let text = b"not a database, but long enough to be one ".repeat(1000);
     assert!(matches!(open(&text, false), Err(OpenError::NotBolt { .. })));
+}
+
+/// A small file in which each of `depth` branches names the next one twice, and the last one an empty leaf twice.
+fn doubling(depth: u64) -> Vec<u8> {
+    let disk = Arc::new(FileDisk::new(&[]));
+    let options = Options { page_size: Some(4096), mmap_bytes: 64 << 20, ..Options::default() };
+    drop(Db::open_disk(disk.clone(), Path::new("test disk"), options).expect("open"));
+    let mut image = disk.image();
+    for page in 4..4 + depth {
+        let child = if page == 4 { 3 } else { page - 1 };
+        let mut bytes = vec![0; 4096];
+        bytes[..8].copy_from_slice(&page.to_le_bytes());
+        (bytes[8], bytes[10]) = (1, 2);
+        for (i, key) in [b'a', b'b'].into_iter().enumerate() {
+            let element = 16 + 16 * i;
+            let key_at = 48 + i;
+            bytes[element..element + 4].copy_from_slice(&((key_at - element) as u32).to_le_bytes());
+            bytes[element + 4] = 1;
+            bytes[element + 8..element + 16].copy_from_slice(&child.to_le_bytes());
+            bytes[key_at] = key;
+        }
+        image.extend(bytes);
+    }
+    for meta in image.chunks_mut(4096).take(2) {
+        let meta = &mut meta[16..80];
+        meta[16..24].copy_from_slice(&(3 + depth).to_le_bytes());
+        meta[40..48].copy_from_slice(&(4 + depth).to_le_bytes());
+        set_checksum(meta);
+    }
+    image
+}
+
+fn set_checksum(meta: &mut [u8]) {
+    let fnv = |hash: u64, byte: &u8| (hash ^ *byte as u64).wrapping_mul(0x0000_0100_0000_01b3);
+    let sum = meta[..56].iter().fold(0xcbf2_9ce4_8422_2325, fnv);
+    meta[56..].copy_from_slice(&sum.to_le_bytes());
+}
+
+#[test]
+fn a_walk_over_pages_that_are_used_many_times_ends() {
+    // A depth at which a walk without a limit ends as well, so that this test fails rather than hangs.
+    let db = open(&doubling(16), true).expect("a read-only file opens without a walk");
+    let view = db.begin_read();
+    assert!(matches!(view.buckets(), Err(Error::Corrupt { .. })));
+    let problems = view.check();
+    assert!(!problems.is_empty() && problems.len() <= bolt::PROBLEMS_MAX);
+    let image = doubling(1);
+    let sound = |image: &[u8]| open(image, true).expect("open").begin_read().buckets();
+    assert!(sound(&image).is_ok());
+}
+
+#[test]
+fn a_check_reports_a_bounded_number_of_problems() {
+    let mut image = sample();
+    let roots = [0, 4096].map(|meta| image[meta + 32..meta + 40].to_vec());
+    // Every element of the buckets' leaves becomes longer than its page.
+    for page in image.chunks_mut(4096).skip(2).filter(|page| page[8] == 2 && !roots.contains(&page[..8].to_vec())) {
+        let count = u16::from_le_bytes([page[10], page[11]]) as usize;
+        for element in (0..count).map(|i| 16 + 16 * i) {
+            page[element + 8..element + 12].copy_from_slice(&u32::MAX.to_le_bytes());
+        }
+    }
+    let problems = open(&image, true).expect("open").begin_read().check();
+    assert_eq!(problems.len(), bolt::PROBLEMS_MAX);
 }

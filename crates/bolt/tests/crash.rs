@@ -9,13 +9,13 @@ use common::{Model, assert_sound, contents, seeds};
 use memdisk::{FileDisk, Survives, crash};
 use random::Random;
 
-fn open(disk: Arc<FileDisk>) -> Result<Db, bolt::OpenError> {
+pub(crate) fn open(disk: Arc<FileDisk>) -> Result<Db, bolt::OpenError> {
     let options = Options { page_size: Some(4096), mmap_bytes: 64 << 20, ..Options::default() };
     Db::open_disk(disk, Path::new("test disk"), options)
 }
 
 /// One commit of random work; the model follows.
-fn work(db: &Db, model: &mut Model, rng: &mut Random) -> Result<(), Error> {
+pub(crate) fn work(db: &Db, model: &mut Model, rng: &mut Random) -> Result<(), Error> {
     let mut next = model.clone();
     let mut tx = db.begin_write()?;
     for _ in 0..1 + rng.below(60) {

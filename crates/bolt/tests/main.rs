@@ -7,4 +7,5 @@ mod crash;
 mod interop_bbolt;
 mod interop_etcd;
 mod model;
+mod restart;
 mod shape;

@@ -9,12 +9,14 @@ use std::{
 
 use wal::{Disk, DiskFile, OpenMode};
 
-use crate::{Cut, Power, contents::Contents};
+use crate::{Cut, Power, SyncFault, contents::Contents, sync_fault::NextFault};
 
 #[derive(Debug, Default)]
 struct Inner {
     files: BTreeMap<PathBuf, Arc<Mutex<Contents>>>,
     locks: BTreeSet<usize>,
+    /// Renames, oldest first, whose directory was not synced since.
+    renames: Vec<(PathBuf, PathBuf)>,
 }
 
 /// Clones are the same disk.
@@ -22,24 +24,39 @@ struct Inner {
 pub struct MemDisk {
     inner: Arc<Mutex<Inner>>,
     power: Arc<Power>,
+    fault: Arc<NextFault>,
     cut: Cut,
 }
 
 impl MemDisk {
     pub fn new(power: Arc<Power>, cut: Cut) -> MemDisk {
-        MemDisk { inner: Arc::default(), power, cut }
+        MemDisk { power, cut, ..MemDisk::default() }
     }
 
     pub fn power(&self) -> &Power {
         &self.power
     }
 
+    /// Lets `syncs` more syncs of files succeed, fails the one after them, and lets the later ones succeed.
+    pub fn fail_sync_after(&self, syncs: u64, fault: SyncFault) {
+        self.fault.set(syncs, fault);
+    }
+
     /// The power was cut: of each sector that was not synced, `keep` says whether it is there. Nobody has a file open any
     /// more.
     pub fn crash(&self, mut keep: impl FnMut() -> bool) {
-        for contents in self.lock().files.values() {
+        let mut inner = self.lock();
+        for contents in inner.files.values() {
             lock(contents).crash(&mut keep);
         }
+        // File systems journal renames in their order: the last ones are lost first.
+        while let Some((from, to)) = inner.renames.pop() {
+            if keep() {
+                break;
+            }
+            inner.rename(&to, &from);
+        }
+        inner.renames.clear();
     }
 
     /// Another disk with the same files, on power of its own.
@@ -47,12 +64,10 @@ impl MemDisk {
         let copy = |(path, contents): (&PathBuf, &Arc<Mutex<Contents>>)| {
             (path.clone(), Arc::new(Mutex::new(lock(contents).clone())))
         };
-        let files = self.lock().files.iter().map(copy).collect();
-        MemDisk {
-            inner: Arc::new(Mutex::new(Inner { files, ..Inner::default() })),
-            power: Arc::default(),
-            cut: self.cut,
-        }
+        let inner = self.lock();
+        let (files, renames) = (inner.files.iter().map(copy).collect(), inner.renames.clone());
+        let inner = Inner { files, renames, locks: BTreeSet::new() };
+        MemDisk { inner: Arc::new(Mutex::new(inner)), cut: self.cut, ..MemDisk::default() }
     }
 
     pub fn paths(&self) -> Vec<PathBuf> {
@@ -76,6 +91,20 @@ impl MemDisk {
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Inner {
+    /// Moves a file, or all files of a directory. Returns false if there is none.
+    fn rename(&mut self, from: &Path, to: &Path) -> bool {
+        let moved: Vec<_> = self.files.keys().filter(|path| path.starts_with(from)).cloned().collect();
+        for old in &moved {
+            let Some(contents) = self.files.remove(old) else { continue };
+            let rest = old.strip_prefix(from).unwrap_or(old);
+            let new = if rest.as_os_str().is_empty() { to.to_path_buf() } else { to.join(rest) };
+            self.files.insert(new, contents);
+        }
+        !moved.is_empty()
+    }
 }
 
 impl Disk for MemDisk {
@@ -111,16 +140,10 @@ impl Disk for MemDisk {
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
         self.power.operate()?;
         let mut inner = self.lock();
-        let moved: Vec<_> = inner.files.keys().filter(|path| path.starts_with(from)).cloned().collect();
-        if moved.is_empty() {
+        if !inner.rename(from, to) {
             return Err(io::ErrorKind::NotFound.into());
         }
-        for old in moved {
-            let Some(contents) = inner.files.remove(&old) else { continue };
-            let rest = old.strip_prefix(from).unwrap_or(&old);
-            let new = if rest.as_os_str().is_empty() { to.to_path_buf() } else { to.join(rest) };
-            inner.files.insert(new, contents);
-        }
+        inner.renames.push((from.into(), to.into()));
         Ok(())
     }
 
@@ -128,8 +151,10 @@ impl Disk for MemDisk {
         self.lock().files.remove(path).map(drop).ok_or_else(|| io::ErrorKind::NotFound.into())
     }
 
-    fn sync_dir(&self, _dir: &Path) -> io::Result<()> {
-        self.power.operate()
+    fn sync_dir(&self, dir: &Path) -> io::Result<()> {
+        self.power.operate()?;
+        self.lock().renames.retain(|(_, to)| to.parent() != Some(dir));
+        Ok(())
     }
 }
 
@@ -185,6 +210,10 @@ impl DiskFile for MemFile {
     fn sync_data(&self) -> io::Result<()> {
         self.disk.power.operate()?;
         self.disk.power.spend_sync();
+        if let Some(fault) = self.disk.fault.take() {
+            lock(&self.contents).fail_sync(fault);
+            return Err(io::Error::other("injected failure of a sync"));
+        }
         lock(&self.contents).sync();
         Ok(())
     }

@@ -13,12 +13,19 @@ use std::{
 use bolt::{Disk, Map};
 use random::Random;
 
+use crate::{SyncFault, sync_fault::NextFault};
+
 /// A change of the file.
 #[derive(Debug, Clone)]
 pub enum Op {
-    Write { at: u64, bytes: Vec<u8> },
+    Write {
+        at: u64,
+        bytes: Vec<u8>,
+    },
     SetLen(u64),
     Sync,
+    /// A sync that returned an error.
+    FailedSync(SyncFault),
 }
 
 /// A temporary file that records its changes and fails from a chosen operation on.
@@ -28,13 +35,27 @@ pub struct FileDisk {
     ops: Mutex<Vec<Op>>,
     /// Operations until the first failure; negative for never.
     left: AtomicI64,
+    fault: NextFault,
 }
 
 impl FileDisk {
     pub fn new(image: &[u8]) -> FileDisk {
+        FileDisk::restarted(image, Vec::new())
+    }
+
+    /// The file `base` as a new process finds it in the page cache after `ops` of processes that died.
+    /// [`FileDisk::ops`] begins with `ops`, so that [`crash`] knows which of them were synced.
+    pub fn restarted(base: &[u8], ops: Vec<Op>) -> FileDisk {
+        let mut cached = base.to_vec();
+        ops.iter().for_each(|op| apply(&mut cached, op, &mut |_| true));
         let mut file = tempfile::tempfile().expect("file");
-        file.write_all(image).expect("write");
-        FileDisk { file, ops: Mutex::default(), left: AtomicI64::new(-1) }
+        file.write_all(&cached).expect("write");
+        FileDisk { file, ops: Mutex::new(ops), left: AtomicI64::new(-1), fault: NextFault::default() }
+    }
+
+    /// Lets `syncs` more syncs succeed, fails the one after them, and lets the later ones succeed.
+    pub fn fail_sync_after(&self, syncs: u64, fault: SyncFault) {
+        self.fault.set(syncs, fault);
     }
 
     /// Lets `n` more operations through, then fails every one.
@@ -89,7 +110,9 @@ impl Disk for FileDisk {
     }
 
     fn sync(&self) -> io::Result<()> {
-        self.op(Op::Sync)
+        let fault = self.fault.take();
+        self.op(fault.map_or(Op::Sync, Op::FailedSync))?;
+        fault.map_or(Ok(()), |_| Err(io::Error::other("injected failure of a sync")))
     }
 
     fn map(&self, reserve: usize) -> io::Result<Map> {
@@ -112,14 +135,18 @@ pub enum Survives {
 
 /// Returns the file after a power cut at the end of `ops`.
 pub fn crash(base: &[u8], ops: &[Op], survives: Survives, rng: &mut Random) -> Vec<u8> {
-    let synced = ops.iter().rposition(|op| matches!(op, Op::Sync)).map_or(0, |i| i + 1);
     let mut image = base.to_vec();
-    for op in &ops[..synced] {
-        apply(&mut image, op, &mut |_| true);
+    let mut loose = Vec::new();
+    for op in ops {
+        match op {
+            Op::Sync => loose.drain(..).for_each(|op| apply(&mut image, op, &mut |_| true)),
+            Op::FailedSync(SyncFault::Keeps) => {}
+            Op::FailedSync(fault) => loose.drain(..).for_each(|op| apply_without_lost(&mut image, op, *fault)),
+            Op::Write { .. } | Op::SetLen(_) => loose.push(op),
+        }
     }
-    let loose = &ops[synced..];
     let cut = rng.below(loose.len() as u64 + 1) as usize;
-    for (i, op) in loose.iter().enumerate() {
+    for (i, op) in loose.into_iter().enumerate() {
         match survives {
             Survives::Nothing => {}
             Survives::Everything => apply(&mut image, op, &mut |_| true),
@@ -148,10 +175,20 @@ pub fn crash(base: &[u8], ops: &[Op], survives: Survives, rng: &mut Random) -> V
     image
 }
 
+/// Carries out an operation whose pages a failed sync dropped. Lengths are journaled by the file system.
+fn apply_without_lost(image: &mut Vec<u8>, op: &Op, fault: SyncFault) {
+    if let Op::Write { at, bytes } = op {
+        let end = *at as usize + bytes.len();
+        image.resize(image.len().max(end), 0);
+        return apply(image, op, &mut |offset| !fault.loses((at + offset) as usize));
+    }
+    apply(image, op, &mut |_| true);
+}
+
 /// Carries out an operation on the bytes for which `keep` is true, by their offset in the operation.
 fn apply(image: &mut Vec<u8>, op: &Op, keep: &mut dyn FnMut(u64) -> bool) {
     match op {
-        Op::Sync => {}
+        Op::Sync | Op::FailedSync(_) => {}
         Op::SetLen(len) if keep(0) => image.resize(*len as usize, 0),
         Op::SetLen(_) => {}
         Op::Write { at, bytes } => {

@@ -72,3 +72,66 @@ fn one_writer_at_a_time_and_renames_of_whole_dirs() {
     assert_eq!(disk.list(Path::new("/other")).unwrap(), ["file"]);
     assert_eq!(disk.open(path(), OpenMode::Read).map(drop).unwrap_err().kind(), io::ErrorKind::NotFound);
 }
+
+#[test]
+fn a_failed_sync_keeps_pages_dirty_or_drops_them() {
+    let after = |fault, syncs_again: bool| {
+        let (disk, file) = half_synced(Cut::Frees);
+        disk.fail_sync_after(0, fault);
+        file.sync_data().unwrap_err();
+        assert_eq!(sectors(&disk), [1, 2], "reads return the page from the cache");
+        if syncs_again {
+            file.sync_data().unwrap();
+        }
+        disk.crash(|| false);
+        sectors(&disk)
+    };
+    assert_eq!(after(SyncFault::Keeps, false), [1, 1]);
+    assert_eq!(after(SyncFault::Keeps, true), [1, 2]);
+    assert_eq!(after(SyncFault::Drops { lost: 0b01 }, false), [1, 2]);
+    assert_eq!(after(SyncFault::Drops { lost: 0b10 }, true), [1, 1]);
+}
+
+#[test]
+fn a_dropped_sector_is_on_disk_once_it_is_written_again() {
+    let (disk, file) = half_synced(Cut::Frees);
+    disk.fail_sync_after(0, SyncFault::Drops { lost: !0 });
+    file.sync_data().unwrap_err();
+    file.write_all_at(&[9], SECTOR as u64 + 1).unwrap();
+    file.sync_data().unwrap();
+    disk.crash(|| false);
+    assert_eq!(disk.bytes(path()).unwrap()[SECTOR..SECTOR + 3], [2, 9, 2]);
+}
+
+#[test]
+fn a_rename_is_lost_until_its_directory_is_synced() {
+    let (disk, _) = half_synced(Cut::Frees);
+    let to = Path::new("/dir/new");
+    disk.rename(path(), to).unwrap();
+    let lost = disk.fork();
+    lost.crash(|| false);
+    assert_eq!(lost.paths(), [path()]);
+    disk.sync_dir(Path::new("/dir")).unwrap();
+    disk.crash(|| false);
+    assert_eq!(disk.paths(), [to]);
+}
+
+/// The file of a process that wrote `ops` to an empty file and died, after a power cut in the next process.
+fn after_restart(ops: Vec<Op>) -> (Vec<u8>, Vec<u8>) {
+    let disk = FileDisk::restarted(&[], ops);
+    let cached = disk.image();
+    bolt::Disk::sync(&disk).unwrap();
+    let image = crash(&[], &disk.ops(), Survives::Nothing, &mut random::Random::new(1));
+    (cached, image)
+}
+
+#[test]
+fn a_database_file_remembers_what_earlier_processes_did_not_sync() {
+    let write = Op::Write { at: 0, bytes: vec![7; SECTOR] };
+    let written = vec![7; SECTOR];
+    assert_eq!(after_restart(vec![write.clone()]), (written.clone(), written.clone()));
+    let keeps = vec![write.clone(), Op::FailedSync(SyncFault::Keeps)];
+    assert_eq!(after_restart(keeps), (written.clone(), written.clone()));
+    let drops = vec![write, Op::FailedSync(SyncFault::Drops { lost: !0 })];
+    assert_eq!(after_restart(drops), (written, vec![0; SECTOR]));
+}

@@ -30,7 +30,8 @@ use crate::{
         gate::{load as load_gate, put_all as put_gate},
     },
     data_dir::{DataDir, DataDirError},
-    force, swap,
+    force,
+    swap::{self, Recovered},
 };
 
 /// Who a member with a new data dir becomes.
@@ -134,21 +135,42 @@ pub(crate) fn bootstrap(options: BootstrapOptions) -> Result<Bootstrapped, Start
     let dir = &options.data_dir;
     dir.check()?;
     swap::recover(dir)?;
-    let have_log = Wal::exists_on(&*options.log_disk, &dir.wal());
-    if have_log && !dir.db().exists() {
-        return Err(StartError::DatabaseMissing { path: dir.db().display().to_string() });
-    }
-    if !have_log && options.identity.is_none() {
-        return Err(BootstrapError::NameMissing(options.name.clone()).into());
-    }
-    dir.create()?;
-    let backend = Backend::open(&dir.db(), options.backend.clone())
-        .map_err(|source| StartError::Backend { path: dir.db().display().to_string(), source })?;
+    let (backend, have_log) = open_database(&options)?;
     check_database(&backend, &options)?;
     let booted = if have_log { restart(backend, &options) } else { start_new(backend, &options) }?;
     // Only with the database's lock in hand: the files of a process that runs on this dir are not left over.
     dir.remove_leftovers();
     Ok(booted)
+}
+
+/// Opens and locks the database, and returns whether there is a log.
+///
+/// A migration may begin at any time until this process has the lock of the database in place. While it swaps files
+/// there is no database, so none is created next to a log; and the file that this process has locked may be the old
+/// one.
+fn open_database(options: &BootstrapOptions) -> Result<(Backend, bool), StartError> {
+    let dir = &options.data_dir;
+    loop {
+        let have_database = dir.db().exists();
+        let have_log = Wal::exists_on(&*options.log_disk, &dir.wal());
+        if have_log && !have_database {
+            if swap::recover_after_end(dir)? == Recovered::Nothing && !dir.db().exists() {
+                return Err(StartError::DatabaseMissing { path: dir.db().display().to_string() });
+            }
+            continue;
+        }
+        if !have_log && options.identity.is_none() {
+            return Err(BootstrapError::NameMissing(options.name.clone()).into());
+        }
+        dir.create()?;
+        match Backend::open(&dir.db(), storage::Options { create: !have_log, ..options.backend.clone() }) {
+            Ok(backend) if !swap::is_pending(dir)? => return Ok((backend, have_log)),
+            Ok(backend) => drop(backend),
+            Err(error) if error.is_missing() => {}
+            Err(source) => return Err(StartError::Backend { path: dir.db().display().to_string(), source }),
+        }
+        swap::recover_after_end(dir)?;
+    }
 }
 
 /// Refuses databases this binary must not serve.
@@ -242,7 +264,7 @@ fn restart(backend: Backend, options: &BootstrapOptions) -> Result<Bootstrapped,
     let disk = &options.log_disk;
     let snapshots = Wal::valid_snapshots_on(&**disk, &dir.wal()).map_err(|e| log_error(dir, e))?;
     let at = snapshots.into_iter().max_by_key(walpb::Snapshot::index).unwrap_or_default();
-    let (index, term) = recover_received(&backend, dir, at.index())?;
+    let (index, term) = recover_received(&backend, options, &at)?;
     // A first look that changes nothing: what is refused stays as it is.
     let read = Wal::read_on(&**disk, &dir.wal(), &at).map_err(|e| log_error(dir, e))?;
     let metadata = wal::Metadata::decode(&read.metadata).map_err(|e| StartError::Metadata(e.to_string()))?;
@@ -259,8 +281,8 @@ fn restart(backend: Backend, options: &BootstrapOptions) -> Result<Bootstrapped,
     let (mut hard_state, mut entries) = (read.hard_state, read.entries);
     let mut first_members: Vec<_> = cluster.members().cloned().collect();
     if entries.is_empty() && at.index() == 0 && hard_state.term() == 0 {
-        // The first start was cut off before anything was in the log. (A member that has joined may have voted before its first
-        // entry came, which must not be forgotten.)
+        // The first start was cut off before anything was in the log. (A member that has joined may have voted before
+        // its first entry came, which must not be forgotten.)
         if let Some(begin) =
             options.identity.as_ref().and_then(|_| beginning(options).ok()).filter(|b| b.local == local)
         {
@@ -293,8 +315,8 @@ fn restart(backend: Backend, options: &BootstrapOptions) -> Result<Bootstrapped,
     })
 }
 
-/// A gate that was put right must be so in the file too, before anything is applied: sent to another member, the old one
-/// would be taken for sound there once its index has passed.
+/// A gate that was put right must be so in the file too, before anything is applied: sent to another member, the old
+/// one would be taken for sound there once its index has passed.
 pub(crate) fn write_mended_gate(backend: &Backend, cluster: &Cluster, findings: &[GateFinding]) -> Result<(), String> {
     for finding in findings {
         tracing::error!(%finding, "the stored feature gate was put right");
@@ -307,12 +329,22 @@ pub(crate) fn write_mended_gate(backend: &Backend, cluster: &Cluster, findings: 
     batch.commit().map_err(|e| e.to_string())
 }
 
-/// The database's index and its term. If the log has gone on from a received database that is not in place yet, it is put there.
-fn recover_received(backend: &Backend, dir: &DataDir, snapshot: u64) -> Result<(u64, u64), StartError> {
+/// The database's index and its term. If the log has gone on from a received database that is not in place yet, it is
+/// put there.
+fn recover_received(
+    backend: &Backend,
+    options: &BootstrapOptions,
+    at: &walpb::Snapshot,
+) -> Result<(u64, u64), StartError> {
+    let (dir, snapshot) = (&options.data_dir, at.index());
     let (mut index, mut term) = schema::meta::consistent(&backend.view())?;
     let received = dir.received(snapshot);
     if index < snapshot && received.exists() {
         tracing::info!(consistent_index = index, snapshot_index = snapshot, "recovering from a received database");
+        // The process that wrote the snapshot record may have died before it was synced. Opening the log syncs it;
+        // without it a power failure would leave a database that is ahead of its log.
+        let opened = Wal::open_on(options.log_disk.clone(), &dir.wal(), at, options.wal);
+        opened.map(drop).map_err(|e| log_error(dir, e))?;
         backend.take_over(&received).map_err(|e| StartError::Core(e.to_string()))?;
         (index, term) = schema::meta::consistent(&backend.view())?;
     }
@@ -411,3 +443,6 @@ fn log_error(dir: &DataDir, source: wal::Error) -> StartError {
 pub fn snapshot_record(index: u64, term: u64, conf_state: raftpb::ConfState) -> walpb::Snapshot {
     walpb::Snapshot { index: Some(index), term: Some(term), conf_state: Some(conf_state) }
 }
+
+#[cfg(test)]
+mod tests;

@@ -131,10 +131,23 @@ fn remove(path: &Path, done: &'static str) {
     }
 }
 
+/// Creates a directory and its missing parents, and makes their names durable. The name of an existing directory is
+/// synced too, because the process that created it may have died before that.
 fn create_private(path: &Path) -> Result<(), DataDirError> {
     use std::os::unix::fs::DirBuilderExt;
+    let missing = path.ancestors().take_while(|dir| !dir.as_os_str().is_empty() && !dir.exists()).count();
     let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(path);
-    made.map_err(|source| DataDirError::Access { what: "create", path: path.into(), source })
+    made.map_err(|source| DataDirError::Access { what: "create", path: path.into(), source })?;
+    path.ancestors().skip(1).take(missing.max(1)).try_for_each(sync_dir)
+}
+
+fn sync_dir(path: &Path) -> Result<(), DataDirError> {
+    let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
+    match fs::File::open(path).and_then(|dir| dir.sync_all()) {
+        // A process that may not read a directory usually may not write to it either, and has created nothing there.
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Ok(()),
+        synced => synced.map_err(|source| DataDirError::Access { what: "sync", path: path.into(), source }),
+    }
 }
 
 fn check_writable(path: &Path) -> Result<(), DataDirError> {

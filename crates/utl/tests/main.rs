@@ -7,3 +7,4 @@ mod offline;
 mod parity;
 mod real_etcd;
 mod support;
+mod two_migrations;

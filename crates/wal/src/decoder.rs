@@ -63,6 +63,11 @@ impl<'a> SegmentReader<'a> {
         Ok(Self { segment, size, last, buf: BytesMut::new(), at, crc })
     }
 
+    /// Sequence number of the segment.
+    pub(crate) fn seq(&self) -> u64 {
+        self.segment.name.seq
+    }
+
     /// Just after the last good record.
     pub(crate) fn offset(&self) -> u64 {
         self.at.offset

@@ -185,6 +185,12 @@ pub enum Error {
         /// Raft index of the last entry, or of the snapshot if no entry follows it.
         last: u64,
     },
+    /// The log changed while it was read or opened.
+    #[error("wal: {} changed while it was read; stop every process that works on it and try again", path.display())]
+    Changed {
+        /// The segment or the directory of the log.
+        path: PathBuf,
+    },
     /// The caller passed a snapshot record that lacks a required field. Nothing was written.
     #[error("wal: refused to write a snapshot record: {what}")]
     InvalidSnapshot {

@@ -9,10 +9,11 @@ use proto::{raftpb, walpb};
 
 use crate::{
     disk::{Disk, OpenMode, OsDisk},
+    durable,
     encoder::Encoder,
     error::Error,
     pipeline::Pipeline,
-    read::{self, Keep, ReadAll},
+    read::{self, EntryPlaces, ReadAll},
     repair,
     segment::{self, Name, Segment},
     wal::{Options, Wal},
@@ -33,7 +34,8 @@ impl Wal {
     /// record in the log.
     ///
     /// A record that a crash left incomplete at the end is removed; its segment is first copied to
-    /// `<name>.broken`.
+    /// `<name>.broken`. On return everything that was read is on disk, unless [`Options::no_sync`]
+    /// is set.
     pub fn open(dir: &Path, at: &walpb::Snapshot, options: Options) -> Result<(Self, ReadAll), Error> {
         Self::open_on(Arc::new(OsDisk), dir, at, options)
     }
@@ -72,10 +74,9 @@ impl Wal {
         encoder.flush(file.as_ref()).map_err(Error::io("write", &path))?;
         file.sync_data().map_err(Error::io("sync", &path))?;
 
-        disk.sync_dir(&temporary).map_err(Error::io("sync", &temporary))?;
+        durable::sync_dir(&*disk, &temporary)?;
         disk.rename(&temporary, dir).map_err(Error::io("rename to", dir))?;
-        let parent = parent_of(dir);
-        disk.sync_dir(parent).map_err(Error::io("sync", parent))?;
+        durable::sync_dir(&*disk, durable::parent_of(dir))?;
         Ok(Self {
             pipeline: Pipeline::start(disk.clone(), dir, options.segment_bytes)?,
             disk,
@@ -102,7 +103,7 @@ impl Wal {
         let names = segment::list(&*disk, dir)?;
         let names = segment::select(dir, &names, at.index())?;
         let mut held = segment::open(&*disk, dir, names, OpenMode::Write)?;
-        let (all, end) = read::read_segments(dir, &held, at, Keep::All)?;
+        let (all, end) = read::read_segments(dir, &held, at)?;
         let last = all.entries.last().map_or(at.index(), raftpb::Entry::index);
         if all.hard_state.commit() > last {
             return Err(Error::CommitBeyondLog { dir: dir.into(), commit: all.hard_state.commit(), last });
@@ -112,6 +113,9 @@ impl Wal {
             repair::cut_torn_tail(&*disk, &tail, end.offset, why)?;
         }
         repair::zero_from(&tail, end.offset, options.segment_bytes)?;
+        if !options.no_sync {
+            durable::make_durable(&*disk, dir, &tail, &end)?;
+        }
         let wal = Self {
             pipeline: Pipeline::start(disk.clone(), dir, options.segment_bytes)?,
             disk,
@@ -134,24 +138,25 @@ impl Wal {
         let names = segment::list(disk, dir)?;
         let names = segment::select(dir, &names, at.index())?;
         let segments = segment::open(disk, dir, names, OpenMode::Read)?;
-        Ok(read::read_segments(dir, &segments, at, Keep::All)?.0)
+        Ok(read::read_segments(dir, &segments, at)?.0)
     }
 
     /// Like [`Wal::read`], but drops the data of the entries, so that a log of any size fits into
     /// memory. [`Wal::each_entry`] returns the data.
-    pub fn read_heads(dir: &Path, at: &walpb::Snapshot) -> Result<ReadAll, Error> {
-        Ok(read::read_segments(dir, &segments_from(dir, at)?, at, Keep::Heads)?.0)
+    pub fn read_heads(dir: &Path, at: &walpb::Snapshot) -> Result<(ReadAll, EntryPlaces), Error> {
+        read::read_heads(dir, &segments_from(dir, at)?, at)
     }
 
     /// Calls `visit` with each entry that [`Wal::read_heads`] listed, complete and in order. Only
-    /// one entry is in memory at a time. An error of `visit` ends the calls and is returned.
+    /// one entry is in memory at a time. An error of `visit` ends the calls and is returned. Fails
+    /// with [`Error::Changed`] if an entry is not there any more.
     pub fn each_entry<E: From<Error>>(
         dir: &Path,
         at: &walpb::Snapshot,
-        heads: &[raftpb::Entry],
+        entries: &EntryPlaces,
         visit: impl FnMut(raftpb::Entry) -> Result<(), E>,
     ) -> Result<(), E> {
-        read::each_entry(&segments_from(dir, at)?, at, heads, visit)
+        read::each_entry(dir, &segments_from(dir, at)?, entries, visit)
     }
 
     /// [`Wal::valid_snapshots`] on a given disk.
@@ -190,12 +195,5 @@ fn list_if_present(disk: &dyn Disk, dir: &Path) -> Result<Vec<String>, Error> {
     match disk.list(dir) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Vec::new()),
         other => other.map_err(Error::io("list", dir)),
-    }
-}
-
-fn parent_of(dir: &Path) -> &Path {
-    match dir.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        _ => Path::new("."),
     }
 }

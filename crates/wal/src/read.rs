@@ -36,6 +36,16 @@ pub struct ReadAll {
     pub torn: Option<String>,
 }
 
+/// Where the entries of a log are, for [`crate::Wal::each_entry`].
+///
+/// Index and term do not identify an entry: a member that is started with `--force-new-cluster` drops entries and
+/// writes others with the same index and term.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct EntryPlaces {
+    /// Sequence number of the segment and offset of the record, in the order of the entries.
+    places: Vec<(u64, u64)>,
+}
+
 /// Where reading stopped.
 #[derive(Debug)]
 pub(crate) struct Tail {
@@ -51,53 +61,67 @@ pub(crate) struct Tail {
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Keep {
     All,
-    /// Index, term and type alone.
+    /// Index, term and type alone, and where the entry is.
     Heads,
 }
 
+/// Reads the entries without their data, and where they are.
+pub(crate) fn read_heads(
+    dir: &Path,
+    segments: &[Segment],
+    at: &walpb::Snapshot,
+) -> Result<(ReadAll, EntryPlaces), Error> {
+    let (all, _, places) = read_with(dir, segments, at, Keep::Heads)?;
+    Ok((all, places))
+}
+
 /// Reads segments that are open already.
-pub(crate) fn read_segments(
+pub(crate) fn read_segments(dir: &Path, segments: &[Segment], at: &walpb::Snapshot) -> Result<(ReadAll, Tail), Error> {
+    let (all, tail, _) = read_with(dir, segments, at, Keep::All)?;
+    Ok((all, tail))
+}
+
+fn read_with(
     dir: &Path,
     segments: &[Segment],
     at: &walpb::Snapshot,
     keep: Keep,
-) -> Result<(ReadAll, Tail), Error> {
-    let all = ReadAll::default();
-    let mut builder = Builder { at, keep, all, metadata: None, matched: false, last_index: at.index(), term_at: None };
+) -> Result<(ReadAll, Tail, EntryPlaces), Error> {
+    let mut builder = Builder::new(at, keep);
     let mut tail = scan(segments, |reader, record| builder.add(reader, record))?;
-    let Builder { mut all, metadata, matched, last_index, .. } = builder;
+    let Builder { mut all, metadata, matched, last_index, places, .. } = builder;
     if !matched {
         return Err(Error::SnapshotNotFound { dir: dir.into(), index: at.index(), term: at.term() });
     }
     tail.last_index = last_index;
     all.metadata = metadata.unwrap_or_default();
     all.torn.clone_from(&tail.torn);
-    Ok((all, tail))
+    Ok((all, tail, EntryPlaces { places }))
 }
 
 /// See [`crate::Wal::each_entry`].
 pub(crate) fn each_entry<E: From<Error>>(
+    dir: &Path,
     segments: &[Segment],
-    at: &walpb::Snapshot,
-    heads: &[Entry],
+    entries: &EntryPlaces,
     mut visit: impl FnMut(Entry) -> Result<(), E>,
 ) -> Result<(), E> {
     let (mut next, mut failed) = (0, None);
     let scanned = scan(segments, |reader, record| {
-        if record.kind != Kind::Entry || failed.is_some() {
-            return Ok(());
-        }
         let place = record.place;
-        let entry = check::parse_entry(record.data).map_err(|what| reader.corrupt(place, what))?;
-        // Index and term name an entry: one that a later leader replaced has another term.
-        let wanted = heads.get(next).is_some_and(|head| (head.index(), head.term()) == (entry.index(), entry.term()));
-        if wanted && entry.index() > at.index() {
+        let wanted = entries.places.get(next) == Some(&(reader.seq(), place.offset)) && record.kind == Kind::Entry;
+        if wanted && failed.is_none() {
             next += 1;
+            let entry = check::parse_entry(record.data).map_err(|what| reader.corrupt(place, what))?;
             failed = visit(entry).err();
         }
         Ok(())
     });
-    failed.map_or(scanned.map(drop).map_err(E::from), Err)
+    match failed {
+        Some(error) => return Err(error),
+        None => scanned?,
+    };
+    if next < entries.places.len() { Err(Error::Changed { path: dir.into() }.into()) } else { Ok(()) }
 }
 
 /// See [`crate::Wal::valid_snapshots`].
@@ -132,7 +156,7 @@ fn try_valid_snapshots(disk: &dyn Disk, dir: &Path) -> Result<Vec<walpb::Snapsho
 }
 
 /// Walks all records of `segments`, checking what every segment must begin with.
-fn scan(
+pub(crate) fn scan(
     segments: &[Segment],
     mut visit: impl FnMut(&SegmentReader<'_>, Record) -> Result<(), Error>,
 ) -> Result<Tail, Error> {
@@ -191,6 +215,8 @@ struct Builder<'a> {
     at: &'a walpb::Snapshot,
     keep: Keep,
     all: ReadAll,
+    /// Of `all.entries`; empty if the entries are kept with their data.
+    places: Vec<(u64, u64)>,
     metadata: Option<Bytes>,
     matched: bool,
     last_index: u64,
@@ -198,7 +224,12 @@ struct Builder<'a> {
     term_at: Option<u64>,
 }
 
-impl Builder<'_> {
+impl<'a> Builder<'a> {
+    fn new(at: &'a walpb::Snapshot, keep: Keep) -> Self {
+        let (all, places) = (ReadAll::default(), Vec::new());
+        Self { at, keep, all, places, metadata: None, matched: false, last_index: at.index(), term_at: None }
+    }
+
     fn add(&mut self, reader: &SegmentReader<'_>, record: Record) -> Result<(), Error> {
         match record.kind {
             Kind::Entry => self.add_entry(reader, record)?,
@@ -220,7 +251,7 @@ impl Builder<'_> {
         self.last_index = entry.index();
         if entry.index() <= self.at.index() {
             // It drops those after it, too: what was read of them is of another leader.
-            self.all.entries.clear();
+            self.truncate(0);
             self.term_at = (entry.index() == self.at.index()).then(|| entry.term());
             return Ok(());
         }
@@ -235,11 +266,19 @@ impl Builder<'_> {
                 entries: self.all.entries.len(),
             });
         }
-        self.all.entries.truncate(position as usize);
+        self.truncate(position as usize);
         let before = self.all.entries.last().map(Entry::term).or(self.term_at).unwrap_or(0);
         check::check_term(&entry, before).map_err(|what| reader.corrupt(place, what))?;
         self.all.entries.push(entry);
+        if self.keep == Keep::Heads {
+            self.places.push((reader.seq(), place.offset));
+        }
         Ok(())
+    }
+
+    fn truncate(&mut self, count: usize) {
+        self.all.entries.truncate(count);
+        self.places.truncate(count);
     }
 
     fn add_metadata(&mut self, reader: &SegmentReader<'_>, record: Record) -> Result<(), Error> {
@@ -268,7 +307,7 @@ impl Builder<'_> {
             self.matched = true;
             if self.term_at != Some(snapshot.term()) {
                 // Received from a leader, since this log had no such entry: its own entries after that index are void.
-                self.all.entries.clear();
+                self.truncate(0);
                 self.term_at = Some(snapshot.term());
             }
         }

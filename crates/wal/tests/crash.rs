@@ -10,21 +10,21 @@ use proto::raftpb::{Entry, HardState};
 use support::{after_crash, entry, fail_after, new_disk, origin, snapshot, state};
 use wal::{Error, Options, Wal};
 
-const OPTIONS: Options = Options { segment_bytes: 3000, no_sync: false };
+pub(crate) const OPTIONS: Options = Options { segment_bytes: 3000, no_sync: false };
 
-fn dir() -> &'static Path {
+pub(crate) fn dir() -> &'static Path {
     Path::new("/data/wal")
 }
 
 /// A raft-like sequence of saves, and what a reader must find.
 #[derive(Debug, Clone, Default)]
-struct Model {
-    entries: Vec<Entry>,
-    state: HardState,
+pub(crate) struct Model {
+    pub(crate) entries: Vec<Entry>,
+    pub(crate) state: HardState,
 }
 
 #[derive(Debug, Clone)]
-enum Action {
+pub(crate) enum Action {
     /// Drops `back` uncommitted entries, then adds one per size, in a term `bump` higher.
     Save {
         back: usize,
@@ -50,7 +50,7 @@ fn action() -> impl Strategy<Value = Action> {
 
 impl Model {
     /// Carries the action out on the model, and says what to save.
-    fn next(&mut self, action: &Action) -> (Option<HardState>, Vec<Entry>) {
+    pub(crate) fn next(&mut self, action: &Action) -> (Option<HardState>, Vec<Entry>) {
         let term = self.state.term().max(1);
         match action {
             Action::Save { back, bump, sizes, byte } => {
@@ -74,22 +74,22 @@ impl Model {
     }
 }
 
-fn open(disk: &MemDisk) -> (Wal, Model) {
+pub(crate) fn open(disk: &MemDisk) -> (Wal, Model) {
     let (wal, all) = Wal::open_on(Arc::new(disk.clone()), dir(), &origin(), OPTIONS).unwrap();
     (wal, Model { entries: all.entries, state: all.hard_state })
 }
 
 /// How far a run of actions came.
 #[derive(Debug)]
-struct Run {
+pub(crate) struct Run {
     /// As of the last sync.
-    synced: Model,
+    pub(crate) synced: Model,
     /// With all that was handed over since.
-    handed: Model,
-    failed: Option<Error>,
+    pub(crate) handed: Model,
+    pub(crate) failed: Option<Error>,
 }
 
-fn run(disk: &MemDisk, actions: &[Action]) -> Run {
+pub(crate) fn run(disk: &MemDisk, actions: &[Action]) -> Run {
     let (mut synced, mut model) = (Model::default(), Model::default());
     let mut wal = match Wal::create_on(Arc::new(disk.clone()), dir(), b"\x08\x07\x10\x09", OPTIONS) {
         Ok(wal) => wal,
@@ -120,7 +120,7 @@ fn run(disk: &MemDisk, actions: &[Action]) -> Run {
 }
 
 /// The log must hold the synced entries, except where the unsynced save replaced them, and nothing that was never saved.
-fn check(found: &Model, synced: &Model, handed: &Model) {
+pub(crate) fn check(found: &Model, synced: &Model, handed: &Model) {
     let common = handed.entries.iter().zip(&synced.entries).take_while(|(a, b)| a == b).count();
     assert!(found.entries.len() >= common, "{} of {common} entries", found.entries.len());
     for (position, entry) in found.entries.iter().enumerate() {

@@ -268,13 +268,15 @@ fn entries_one_at_a_time_are_those_that_were_not_replaced() {
     // A later leader replaces the end, and another one does so again.
     wal.save(Some(&state(2, 7, 20)), &[entry(2, 25, vec![2; 50]), entry(2, 26, vec![2; 50])]).unwrap();
     wal.save(Some(&state(3, 7, 25)), &[entry(3, 26, vec![3; 50]), entry(3, 27, vec![3; 50])]).unwrap();
+    // A member that is forced into a new cluster replaces entries by others of the same index and term.
+    wal.save(None, &[entry(3, 27, vec![4; 50]), entry(3, 28, vec![4; 50])]).unwrap();
     wal.close().unwrap();
     let all = Wal::read(&dir, &origin()).unwrap();
-    let heads = Wal::read_heads(&dir, &origin()).unwrap();
+    let (heads, places) = Wal::read_heads(&dir, &origin()).unwrap();
     assert!(heads.entries.iter().all(|entry| entry.data.is_none()));
     assert_eq!((heads.hard_state, indexes(&heads.entries)), (all.hard_state, indexes(&all.entries)));
     let mut seen = Vec::new();
-    Wal::each_entry(&dir, &origin(), &heads.entries, |entry| {
+    Wal::each_entry(&dir, &origin(), &places, |entry| {
         seen.push(entry);
         Ok::<_, Error>(())
     })
@@ -282,10 +284,14 @@ fn entries_one_at_a_time_are_those_that_were_not_replaced() {
     assert_eq!(seen, all.entries);
     // Whoever visits may end it.
     let mut visited = 0;
-    let ended = Wal::each_entry(&dir, &origin(), &heads.entries, |_| {
+    let ended = Wal::each_entry(&dir, &origin(), &places, |_| {
         visited += 1;
         Err(Error::FileNotFound { dir: dir.clone() })
     });
     assert!(matches!(ended, Err(Error::FileNotFound { .. })));
     assert_eq!(visited, 1);
+    // A walk that does not find all entries is an error.
+    fs::remove_file(dir.join(files(&dir).last().unwrap())).unwrap();
+    let ended = Wal::each_entry(&dir, &origin(), &places, |_| Ok::<_, Error>(()));
+    assert!(matches!(ended, Err(Error::Changed { .. })), "{ended:?}");
 }

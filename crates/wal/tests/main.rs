@@ -5,4 +5,5 @@ mod crash;
 mod damage;
 mod interop;
 mod log;
+mod restart;
 mod support;

@@ -3,7 +3,7 @@
 use std::{
     fs::{self, DirBuilder, File},
     io::{self, Write},
-    os::unix::fs::{DirBuilderExt, OpenOptionsExt},
+    os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt},
     path::{Path, PathBuf},
 };
 
@@ -38,6 +38,14 @@ pub(super) fn rename(from: &Path, to: &Path) -> Result<(), SwapError> {
     fs::rename(from, to).map_err(failed("rename to", to))
 }
 
+/// Removes a file that may be gone already.
+pub(super) fn remove(path: &Path) -> Result<(), SwapError> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        removed => removed.map_err(failed("remove", path)),
+    }
+}
+
 /// Moves what is in a directory to another one, but for what `stays`, and syncs both. A second call does what is left.
 pub(super) fn move_to(from: &Path, to: &Path, stays: impl Fn(&str) -> bool) -> Result<(), SwapError> {
     for path in list(from)? {
@@ -48,6 +56,19 @@ pub(super) fn move_to(from: &Path, to: &Path, stays: impl Fn(&str) -> bool) -> R
     }
     sync(to)?;
     sync(from)
+}
+
+/// Refuses files of `dir` that cannot be renamed into another directory of the same disk.
+pub(super) fn check_movable(dir: &Path, moves: impl Fn(&str) -> bool) -> Result<(), SwapError> {
+    let disk = fs::metadata(dir).map_err(failed("look at", dir))?.dev();
+    for path in list(dir)? {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let found = fs::symlink_metadata(&path).map_err(failed("look at", &path))?;
+        if moves(&name) && (!found.is_file() || found.dev() != disk) {
+            return Err(SwapError::NotMovable { path });
+        }
+    }
+    Ok(())
 }
 
 fn list(dir: &Path) -> Result<Vec<PathBuf>, SwapError> {

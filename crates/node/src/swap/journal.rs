@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     STAGING, SwapError,
-    files::{create, failed, move_to, rename, sync, write_synced},
+    files::{self, create, failed, move_to, remove, rename, sync, write_synced},
 };
 use crate::data_dir::DataDir;
 
@@ -21,6 +21,9 @@ const PARKED: &str = "parked.db";
 const OLD_SNAP_OUT: &str = "old-snap-out";
 const OLD_WAL_OUT: &str = "old-wal-out";
 const DB: &str = "db";
+/// An empty segment that stands for the log while neither the old nor the new one is in place: an etcd that found no
+/// log and no database would begin a new cluster.
+const NO_LOG_YET: &str = "ffffffffffffffff-ffffffffffffffff.wal";
 
 /// That the new files are whole and shall be in place; and where.
 #[derive(Debug, Serialize, Deserialize)]
@@ -67,6 +70,16 @@ struct Places {
     wal: PathBuf,
     new_wal: PathBuf,
     old_wal: PathBuf,
+}
+
+/// Whether a name is one that a log gives its files. A log directory that is the root of a disk has other files too.
+fn is_of_log(name: &str) -> bool {
+    name.ends_with(".wal") || name.ends_with(".tmp")
+}
+
+/// Checks before the journal is written that the files of the old log can be moved.
+pub(super) fn check_movable(wal: &Path) -> Result<(), SwapError> {
+    files::check_movable(wal, is_of_log)
 }
 
 type Step = fn(&Places) -> Result<(), SwapError>;
@@ -129,7 +142,8 @@ fn old_snap_out(at: &Places) -> Result<(), SwapError> {
 fn old_wal_out(at: &Places) -> Result<(), SwapError> {
     once(&at.root.join(OLD_WAL_OUT), || {
         create(&at.old_wal)?;
-        move_to(&at.wal, &at.old_wal, |name| name == STAGING)
+        write_synced(&at.wal.join(NO_LOG_YET), b"")?;
+        move_to(&at.wal, &at.old_wal, |name| name == NO_LOG_YET || !is_of_log(name))
     })?;
     failpoint!("migrateAfterOldLog");
     Ok(())
@@ -137,6 +151,8 @@ fn old_wal_out(at: &Places) -> Result<(), SwapError> {
 
 fn new_wal_in(at: &Places) -> Result<(), SwapError> {
     move_to(&at.new_wal, &at.wal, |_| false)?;
+    remove(&at.wal.join(NO_LOG_YET))?;
+    sync(&at.wal)?;
     failpoint!("migrateAfterNewLog");
     Ok(())
 }

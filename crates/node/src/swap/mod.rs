@@ -6,20 +6,22 @@
 //!   in place, after it the new ones.
 //! - With the log elsewhere, or where the file system cannot exchange, a journal is written first. From then on the files
 //!   are moved one by one (see `journal.rs`), the old database away first and the new one in place last: between, no etcd
-//!   starts, as there is a log and no database. [`recover`] goes on where a crash has cut that off.
+//!   starts, as there is a log (if only an empty segment) and no database. [`recover`] goes on where a crash has cut
+//!   that off.
 //!
 //! **Invariant:** without a journal the files under `member` are whole; with one, `recover` makes them so.
 
 mod files;
 mod journal;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 use std::{
     fs::{self, File},
     io::{self, Write},
     os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
+    time::Duration,
 };
 
 use failpoint::failpoint;
@@ -43,6 +45,12 @@ pub enum SwapError {
          link or mount the data dir or the log's directory instead", path.display()
     )]
     NotReplaceable { path: PathBuf },
+    #[error(
+        "{} has the name of a file of the log, but it is not a file in the log's directory, and cannot be moved with the \
+         log: move it away",
+        path.display()
+    )]
+    NotMovable { path: PathBuf },
     #[error("{} cannot be read: {why}; a migration was cut off there and cannot be finished", path.display())]
     Journal { path: PathBuf, why: String },
     #[error(
@@ -52,14 +60,20 @@ pub enum SwapError {
     Foreign { path: PathBuf },
 }
 
+impl SwapError {
+    fn is_missing(&self) -> bool {
+        matches!(self, SwapError::Io { source, .. } if source.kind() == io::ErrorKind::NotFound)
+    }
+}
+
 /// What [`recover`] found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Recovered {
     Nothing,
     /// The new files are in place.
     Finished,
-    /// The files in place were whole: the old ones, or the new ones if they had changed places already. What else was there
-    /// is gone.
+    /// The files in place were whole: the old ones, or the new ones if they had changed places already. What else was
+    /// there is gone.
     Cleared,
 }
 
@@ -84,6 +98,9 @@ impl Staging {
         let about = Journal { wal: wal_apart.clone() };
         write_synced(&root.join(ABOUT), &about.to_json())?;
         let staging = Staging { dir: dir.clone(), root, wal_apart, _lock: lock, done: false };
+        if let Some(wal) = &staging.wal_apart {
+            journal::check_movable(wal)?;
+        }
         create(&staging.new_dir().snap())?;
         if let Some(wal) = &staging.wal_apart {
             create(&wal.join(STAGING))?;
@@ -138,9 +155,15 @@ pub fn recover(dir: &DataDir) -> Result<Recovered, SwapError> {
     if !root.exists() {
         return Ok(Recovered::Nothing);
     }
-    let _lock = lock(&root)?;
+    let _lock = match lock(&root) {
+        // The migration that was under way has just ended.
+        Err(error) if error.is_missing() => return Ok(Recovered::Nothing),
+        locked => locked?,
+    };
     if let Some(journal) = Journal::read(&root)? {
         tracing::warn!(path = %root.display(), "finishing a migration that was cut off");
+        // The process that wrote the journal may have died before it synced the name.
+        sync(&root)?;
         journal::finish(dir, &root)?;
         clean_up(&root, journal.wal.as_deref());
         return Ok(Recovered::Finished);
@@ -149,6 +172,36 @@ pub fn recover(dir: &DataDir) -> Result<Recovered, SwapError> {
     let about = fs::read(root.join(ABOUT)).ok().and_then(|json| Journal::from_json(&json).ok());
     clean_up(&root, about.and_then(|about| about.wal).as_deref());
     Ok(Recovered::Cleared)
+}
+
+/// [`recover`], but waits for the end of a migration that is under way.
+#[expect(clippy::disallowed_methods, reason = "a migration is another process, which the simulator does not have")]
+pub(crate) fn recover_after_end(dir: &DataDir) -> Result<Recovered, SwapError> {
+    const POLL: Duration = Duration::from_millis(50);
+    let mut waits = false;
+    loop {
+        match recover(dir) {
+            Err(SwapError::Running { path }) => {
+                if !std::mem::replace(&mut waits, true) {
+                    tracing::info!(path = %path.display(), "waiting for the end of a migration of this data dir");
+                }
+                std::thread::sleep(POLL);
+            }
+            ended => return ended,
+        }
+    }
+}
+
+/// Whether a migration is under way, or ended in the middle of its swap. A caller that has locked the database in place
+/// may rely on the answer `false`: every migration takes that lock first.
+pub(crate) fn is_pending(dir: &DataDir) -> Result<bool, SwapError> {
+    let root = dir.root().join(STAGING);
+    match lock(&root) {
+        Ok(_lock) => Ok(Journal::read(&root)?.is_some()),
+        Err(SwapError::Running { .. }) => Ok(true),
+        Err(error) if error.is_missing() => Ok(false),
+        Err(error) => Err(error),
+    }
 }
 
 /// The log's directory, if it is not simply `member/wal`: elsewhere by `--wal-dir`, by a link or by a mount.
@@ -209,8 +262,8 @@ fn exchange(a: &Path, b: &Path) -> Result<bool, SwapError> {
     }
 }
 
-/// An etcd that was started meanwhile waits for the lock of the old database, and would go on with that: it must find it
-/// unusable, and end.
+/// An etcd that was started meanwhile waits for the lock of the old database, and would go on with that: it must find
+/// it unusable, and end.
 fn spoil(db: &Path) {
     // With both meta pages gone a file is no database any more, whatever its page size is.
     let meta_pages = vec![0xff; 2 << 16];

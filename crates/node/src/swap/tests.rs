@@ -68,6 +68,12 @@ impl Case {
         found
     }
 
+    /// As etcd looks for a log.
+    fn has_log(&self) -> bool {
+        let mut entries = fs::read_dir(self.dir.wal()).unwrap().map(Result::unwrap);
+        entries.any(|entry| entry.path().extension().is_some_and(|extension| extension == "wal"))
+    }
+
     fn assert_is(&self, word: &str) {
         let files = self.files();
         assert_eq!(files.len(), 5, "{files:#?}");
@@ -98,8 +104,14 @@ fn without_a_commit_nothing_has_changed() {
     }
 }
 
+/// Writes the journal and does so many steps of the swap. Returns false if there are no more.
+pub(crate) fn swap_only(dir: &DataDir, staging: &Staging, steps: usize) -> bool {
+    Journal { wal: staging.wal_apart.clone() }.write(&staging.root).unwrap();
+    journal::finish_only(dir, &staging.root, steps).unwrap()
+}
+
 /// As a process leaves it that is killed.
-fn forget(staging: Staging) {
+pub(crate) fn forget(staging: Staging) {
     staging._lock.0.unlock().unwrap();
     std::mem::forget(staging);
 }
@@ -120,12 +132,12 @@ fn after_the_journal_it_is_finished_wherever_it_was_cut_off() {
         for steps in 0.. {
             let case = Case::new(log);
             let staging = case.staged();
-            Journal { wal: staging.wal_apart.clone() }.write(&staging.root).unwrap();
-            let more = journal::finish_only(&case.dir, &staging.root, steps).unwrap();
+            let more = swap_only(&case.dir, &staging, steps);
             // Some of the files have moved, or none, or all: the database is one of the two, or out of sight.
             let seen = fs::read_to_string(case.dir.db()).ok();
             let expected = if steps == 0 { Some("old") } else { (steps >= 6).then_some("new") };
             assert_eq!(seen.as_deref(), expected, "after {steps} steps with the log {log:?}");
+            assert!(case.has_log(), "after {steps} steps with the log {log:?}: no log would begin a new cluster");
             forget(staging);
             let recovered = recover(&case.dir).unwrap();
             assert_eq!(recovered, if more { Recovered::Finished } else { Recovered::Cleared });
@@ -151,8 +163,7 @@ fn a_running_migration_is_left_alone() {
 fn a_database_that_someone_made_meanwhile_is_not_overwritten() {
     let case = Case::new(Log::Apart);
     let staging = case.staged();
-    Journal { wal: staging.wal_apart.clone() }.write(&staging.root).unwrap();
-    journal::finish_only(&case.dir, &staging.root, 3).unwrap();
+    swap_only(&case.dir, &staging, 3);
     fs::write(case.dir.db(), "foreign").unwrap();
     forget(staging);
     assert!(matches!(recover(&case.dir), Err(SwapError::Foreign { .. })));
@@ -168,4 +179,27 @@ fn a_member_that_is_a_link_is_refused() {
     fs::rename(case.dir.member(), &moved).unwrap();
     std::os::unix::fs::symlink(&moved, case.dir.member()).unwrap();
     assert!(matches!(Staging::begin(&case.dir), Err(SwapError::NotReplaceable { .. })));
+}
+
+#[test]
+fn files_of_others_in_a_log_directory_stay_there() {
+    for log in [Log::Apart, Log::Linked] {
+        let case = Case::new(log);
+        let (notes, lost) = (case.dir.wal().join("notes.txt"), case.dir.wal().join("lost+found"));
+        fs::write(&notes, "theirs").unwrap();
+        fs::create_dir(&lost).unwrap();
+        case.staged().commit().unwrap();
+        assert_eq!(fs::read_to_string(&notes).unwrap(), "theirs");
+        assert!(lost.is_dir());
+        fs::remove_file(&notes).unwrap();
+        case.assert_is("new");
+    }
+}
+
+#[test]
+fn a_log_that_cannot_be_moved_is_refused_before_anything_moves() {
+    let case = Case::new(Log::Apart);
+    fs::create_dir(case.dir.wal().join("1-1.wal")).unwrap();
+    assert!(matches!(Staging::begin(&case.dir), Err(SwapError::NotMovable { .. })));
+    case.assert_is("old");
 }

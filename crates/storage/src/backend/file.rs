@@ -168,6 +168,7 @@ fn open_db(path: &Path, options: &Options, how: bolt::Options) -> Result<Db, bol
 fn bolt_options(options: &Options, wait: Duration) -> bolt::Options {
     let defaults = bolt::Options::default();
     bolt::Options {
+        create: options.create,
         lock_timeout: Some(wait),
         mmap_bytes: options.map_bytes.unwrap_or(defaults.mmap_bytes),
         no_sync: options.unsafe_no_sync,

@@ -23,6 +23,8 @@ pub struct Options {
     pub bytes_max: usize,
     /// While a defragmentation copies: when so many bytes were committed meanwhile, commits wait for its end.
     pub defrag_bytes_max: usize,
+    /// Creates the file if it does not exist.
+    pub create: bool,
     /// How long to wait for another process to give up the file; `None` waits for ever, as etcd does.
     pub lock_timeout: Option<Duration>,
     /// Address space to set aside, the most the file can grow to; `None` is the engine's default.
@@ -52,6 +54,7 @@ impl Default for Options {
             ops_max: 4 * batch_limit,
             bytes_max: 64 << 20,
             defrag_bytes_max: 256 << 20,
+            create: true,
             lock_timeout: None,
             map_bytes: None,
             unsafe_no_sync: false,
@@ -90,6 +93,13 @@ pub enum OpenError {
     LeftOver { path: PathBuf, source: io::Error },
     #[error("failed to start the commit thread")]
     Thread { source: io::Error },
+}
+
+impl OpenError {
+    /// Whether the file does not exist.
+    pub fn is_missing(&self) -> bool {
+        matches!(self, OpenError::File { source: bolt::OpenError::Io { source, .. }, .. } if source.kind() == io::ErrorKind::NotFound)
+    }
 }
 
 pub(super) fn open(path: &Path, options: &Options) -> Result<File, OpenError> {

@@ -49,6 +49,7 @@ pub(super) fn carry_out(survey: Survey, plan: &Migration, force: bool) -> anyhow
         Ok(()) => {}
     }
     let staging = Staging::begin(&survey.dir)?;
+    survey.check_in_place()?;
     let new = staging.new_dir();
     copy(&survey.database, &new.db())?;
     failpoint!("migrateAfterCopy");
@@ -137,7 +138,7 @@ fn apply(survey: &Survey, plan: &Migration, backend: &Backend) -> anyhow::Result
 }
 
 fn each_entry(survey: &Survey, mut visit: impl FnMut(Entry) -> anyhow::Result<()>) -> anyhow::Result<()> {
-    Wal::each_entry(&survey.dir.wal(), &survey.log.at, &survey.log.heads, |entry| visit(entry).map_err(Stop))
+    Wal::each_entry(&survey.dir.wal(), &survey.log.at, &survey.log.places, |entry| visit(entry).map_err(Stop))
         .map_err(|Stop(error)| error)
 }
 

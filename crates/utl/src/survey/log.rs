@@ -11,7 +11,7 @@ use proto::{
     raftpb::{Entry, EntryType, HardState},
     walpb,
 };
-use wal::{Metadata, Wal};
+use wal::{EntryPlaces, Metadata, Wal};
 
 /// A log after its last usable snapshot record.
 pub(crate) struct LogSurvey {
@@ -20,6 +20,8 @@ pub(crate) struct LogSurvey {
     pub hard_state: HardState,
     /// What raft knows of each entry, without what it carries.
     pub heads: Vec<Entry>,
+    /// Where these entries are.
+    pub places: EntryPlaces,
     /// Every snapshot record that may be started from.
     pub snapshots: Vec<walpb::Snapshot>,
     /// Whether the first segment is the first there ever was.
@@ -61,7 +63,7 @@ impl LogSurvey {
     pub(crate) fn look(dir: &Path) -> anyhow::Result<LogSurvey> {
         let snapshots = Wal::valid_snapshots(dir)?;
         let at = snapshots.iter().max_by_key(|snapshot| snapshot.index()).cloned().unwrap_or_default();
-        let read = Wal::read_heads(dir, &at)?;
+        let (read, places) = Wal::read_heads(dir, &at)?;
         let metadata = Metadata::decode(&read.metadata).context("the log's metadata cannot be read")?;
         let mut survey = LogSurvey {
             metadata,
@@ -76,14 +78,14 @@ impl LogSurvey {
             versions_set: Vec::new(),
             last_of: Vec::new(),
             bytes: 0,
+            places: EntryPlaces::default(),
             at: at.clone(),
         };
-        let heads = std::mem::take(&mut survey.heads);
-        Wal::each_entry(dir, &at, &heads, |entry| {
+        Wal::each_entry(dir, &at, &places, |entry| {
             survey.add(&entry);
             Ok::<_, wal::Error>(())
         })?;
-        survey.heads = heads;
+        survey.places = places;
         Ok(survey)
     }
 

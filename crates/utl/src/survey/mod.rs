@@ -4,6 +4,7 @@ mod log;
 mod starts;
 
 use std::{
+    os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -30,12 +31,17 @@ use wal::Wal;
 pub(crate) use log::{LogSurvey, Need};
 pub(crate) use starts::{RELEASES, may_start};
 
-use crate::{failure::open_error, log as lines};
+use crate::{
+    failure::{open_error, path_error},
+    log as lines,
+};
 
 /// A data dir. While this lives, no server starts on it.
 pub(crate) struct Survey {
     pub dir: DataDir,
     pub file: ReadOnly,
+    /// Device and inode of `db`.
+    identity: (u64, u64),
     /// The lock of `db`, where `file` is another one.
     _replaced: Option<ReadOnly>,
     /// The database: `db`, or a received one that the log says is to take its place.
@@ -62,6 +68,8 @@ impl Survey {
         if !dir.db().exists() {
             bail!("{} is not there: {} is no data dir of a member", dir.db().display(), dir.root().display());
         }
+        // Taken before the lock: a database that replaces this one until then is noticed in `check_in_place`.
+        let identity = identity(&dir.db())?;
         // The lock comes first: what is looked at next must not change.
         let mut file = Backend::open_read_only(&dir.db(), lock_timeout).map_err(open_error)?;
         if !Wal::exists(&dir.wal()) {
@@ -107,10 +115,20 @@ impl Survey {
             dir: dir.clone(),
             cluster,
             file,
+            identity,
             _replaced: replaced,
             log,
         };
         Ok(survey)
+    }
+
+    /// Refuses a database in place that is not the one that was looked at. Two migrations may look at the same one,
+    /// since the lock of readers is shared; the second one to begin must not go on with a plan for files that are gone.
+    pub(crate) fn check_in_place(&self) -> anyhow::Result<()> {
+        if identity(&self.dir.db())? != self.identity {
+            bail!("{} was replaced by another migration meanwhile; start this one again", self.dir.db().display());
+        }
+        Ok(())
     }
 
     /// The version the dir is at by its file.
@@ -149,4 +167,9 @@ pub(crate) fn settle(dir: &DataDir) -> anyhow::Result<()> {
 /// The data dir that a command line names.
 pub(crate) fn named(data_dir: &Path, wal_dir: Option<&PathBuf>) -> DataDir {
     DataDir::new(data_dir, wal_dir.filter(|dir| !dir.as_os_str().is_empty()).cloned())
+}
+
+fn identity(path: &Path) -> anyhow::Result<(u64, u64)> {
+    let found = std::fs::metadata(path).map_err(|error| path_error("stat", path, &error))?;
+    Ok((found.dev(), found.ino()))
 }
