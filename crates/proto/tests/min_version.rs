@@ -128,7 +128,10 @@ fn zeros_are_not_set(bytes: &[u8]) -> MinVersion {
 
 #[test_case(&[0x22, 2, 0x0a], WireError::Truncated, "etcdserverpb.InternalRaftRequest"; "end in a length")]
 #[test_case(&[0x22, 2, 0x0a, 9], WireError::Truncated, "etcdserverpb.InternalRaftRequest.put"; "end in a nested value")]
-#[test_case(&[0x22, 1, 0x0b], WireError::WireType(3), "etcdserverpb.InternalRaftRequest.put"; "group")]
+#[test_case(&[0x22, 1, 0x0b], WireError::Truncated, "etcdserverpb.InternalRaftRequest.put"; "group without an end")]
+#[test_case(&[0x22, 1, 0x0c], WireError::WireType(4), "etcdserverpb.InternalRaftRequest.put"; "end without a group")]
+#[test_case(&[0x22, 2, 0x0b, 0x0c], WireError::OtherWireType { found: 3, expected: 2 },
+    "etcdserverpb.InternalRaftRequest.put.key"; "group for bytes")]
 #[test_case(&[0x22, 1, 0x0f], WireError::WireType(7), "etcdserverpb.InternalRaftRequest.put"; "no such wire type")]
 #[test_case(&[0], WireError::FieldNumber(0), "etcdserverpb.InternalRaftRequest"; "field zero")]
 #[test_case(&[0x20, 1], WireError::OtherWireType { found: 0, expected: 2 },
