@@ -35,6 +35,8 @@ pub(super) const SCENARIOS: &[Scenario] =
 /// Members count as healthy when they have been connected for this long.
 const HEALTHY_AFTER_MS: u64 = 6000;
 const EXTRA_URLS: usize = 4;
+/// A learner of Lockgate is refused until its proposal of cluster features has reached the leader.
+const NOT_PROPOSED: &str = "has not proposed yet";
 const TRANSFER_ENDS: [&str; 2] = ["context deadline exceeded", "request timed out, leader transfer took too long"];
 
 fn compare(world: &World, base: &Path) -> Result<Ending> {
@@ -149,15 +151,19 @@ impl Session<'_> {
         names.sort_by_key(|(name, _)| std::cmp::Reverse(name.len()));
         let fill = |word: &String| names.iter().fold(word.clone(), |word, (name, value)| word.replace(*name, value));
         let words: Vec<String> = split_words(line)?.iter().map(fill).collect();
-        let mut command = Command::new(&self.world.etcdctl);
-        command.args(&words).env_clear().env("ETCDCTL_ENDPOINTS", &self.names["$EP1"]);
-        let output = tool::output(command)?;
-        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        let (stdout, stderr) = (text(&output.stdout), text(&output.stderr));
+        let (code, stdout, stderr) = until_ok("the command is not refused for want of a proposal", || {
+            let mut command = Command::new(&self.world.etcdctl);
+            command.args(&words).env_clear().env("ETCDCTL_ENDPOINTS", &self.names["$EP1"]);
+            let output = tool::output(command)?;
+            let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+            let (stdout, stderr) = (text(&output.stdout), text(&output.stderr));
+            ensure!(!stderr.contains(NOT_PROPOSED), "{stderr}");
+            Ok((output.status.code(), stdout, stderr))
+        })?;
         if let Some(id) = stdout.strip_prefix("Member ").and_then(|rest| rest.split_once(" added")) {
             self.names.insert("$NEW".to_owned(), id.0.trim().to_owned());
         }
-        let code = output.status.code().map_or("a signal".to_owned(), |code| code.to_string());
+        let code = code.map_or("a signal".to_owned(), |code| code.to_string());
         let mut complaint = stderr.lines().find(|line| !line.starts_with('{')).unwrap_or_default();
         // Two clocks of the server end a transfer to a member that does not run; which is first differs between two runs
         // of real etcd as well.
