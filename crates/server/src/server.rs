@@ -212,7 +212,7 @@ fn serving(config: &Config, node: &Node, metrics: &Metrics) -> Serving {
     }
 }
 
-/// How long a stop may take before it is cut off. Calls in flight may take [`DRAIN_MAX`] of it.
+/// How long a stop may take before it is cut off. Calls in flight may take `DRAIN_MAX` of it.
 pub const STOP_MAX: Duration = Duration::from_secs(15);
 
 /// The longest time that a stop waits for calls in flight, however long they may take otherwise.
