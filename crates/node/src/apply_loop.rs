@@ -45,7 +45,7 @@ pub(crate) enum ToApply {
 
 /// The core, as apply needs it: a configuration change must be taken before the next entry is applied.
 pub(crate) trait FollowsChanges: Send {
-    /// What follows from the change at this index. `None` if the core has ended.
+    /// Hands the change at this index to the core. `None` if the core has ended.
     fn follow(&mut self, index: u64, change: raft::eraftpb::ConfChange) -> Option<Followed>;
 
     /// Records a snapshot and forgets the log before it. Answers with the last entry behind it that is newer than `version`.

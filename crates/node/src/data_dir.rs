@@ -123,7 +123,7 @@ impl DataDir {
     }
 }
 
-/// What cannot be removed stays until the next start.
+/// Removes a file. One that cannot be removed stays until the next start.
 fn remove(path: &Path, done: &'static str) {
     match fs::remove_file(path) {
         Ok(()) => tracing::info!(path = %path.display(), "{done}"),

@@ -6,7 +6,7 @@
 
 use crate::core::CoreStatus;
 
-/// What the apply loop has reached.
+/// The last entry that the apply loop has applied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct AppliedTo {
     pub index: u64,

@@ -72,7 +72,7 @@ pub(crate) struct Persisted {
     pub messages: Vec<raftpb::Message>,
 }
 
-/// What the core has made of a configuration change that was applied.
+/// The core's answer to a configuration change that was applied.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Followed {
     /// This configuration follows.
